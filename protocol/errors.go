@@ -1,0 +1,72 @@
+package protocol
+
+import "fmt"
+
+// Code is the machine-readable reason of an ERR.
+type Code string
+
+// The codes of v1. docs/protocol.md says when each is sent.
+const (
+	CodeArtifactInvalid  Code = "artifact_invalid"   // LOAD: missing, unreadable, truncated, corrupt, wrong digest or format
+	CodeConfigInvalid    Code = "config_invalid"     // LOAD: a member of runtime_config is unknown, of the wrong kind or out of range
+	CodeOOM              Code = "oom"                // the memory is not there
+	CodeModelNotFound    Code = "model_not_found"    // model_ref is not loaded
+	CodeRequestInvalid   Code = "request_invalid"    // a malformed member, or ids that the model cannot take
+	CodeUnsupported      Code = "unsupported"        // this engine or model cannot do it faithfully
+	CodeResponseTooLarge Code = "response_too_large" // the answer would not fit one frame; no work was done
+	CodeUnknownType      Code = "unknown_type"       // no such message
+	CodeEngineFailed     Code = "engine_failed"      // the engine reported a failure, the worker is sound
+)
+
+// Error is a refusal that leaves the connection in step: what an ERR carries.
+// Msg says who is at fault and what to do next.
+type Error struct {
+	Code Code
+	Msg  string
+}
+
+func (e *Error) Error() string { return string(e.Code) + ": " + e.Msg }
+
+// Is makes errors.Is(err, &Error{Code: c}) match any Error of that code.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code && (t.Msg == "" || t.Msg == e.Msg)
+}
+
+// Errorf makes an [Error].
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+}
+
+// ViolationError says that the peer broke the protocol in a way after which the
+// stream cannot be trusted. The side that sees it closes the connection.
+type ViolationError struct {
+	Reason string
+	Err    error // the cause, where there is one
+}
+
+func (e *ViolationError) Error() string {
+	if e.Err != nil {
+		return "protocol violation: " + e.Reason + ": " + e.Err.Error()
+	}
+	return "protocol violation: " + e.Reason
+}
+
+func (e *ViolationError) Unwrap() error { return e.Err }
+
+// Violation makes a [ViolationError].
+func Violation(format string, args ...any) *ViolationError {
+	return &ViolationError{Reason: fmt.Sprintf(format, args...)}
+}
+
+// OversizeError is a frame longer than the limit in force. Read, it arrives
+// inside a [ViolationError]; written, nothing has been sent and the connection
+// is still in step.
+type OversizeError struct {
+	Length uint64 // bytes announced or to be sent
+	Limit  uint32 // bytes allowed
+}
+
+func (e *OversizeError) Error() string {
+	return fmt.Sprintf("a frame of %d bytes is over the limit of %d", e.Length, e.Limit)
+}
