@@ -1,0 +1,87 @@
+"""Writes and reads a reference data set: inputs.jsonl.zst, reference.f32.zst and reference.json.
+
+README.md in this folder gives the formats. The digests are of the uncompressed files, since compressed bytes depend
+on the version of zstd.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+
+import numpy
+import torch
+import zstandard
+
+SCHEMA = 1
+INPUTS = "inputs.jsonl"
+VECTORS = "reference.f32"
+PROVENANCE = "reference.json"
+ZSTD_LEVEL = 19
+LIBRARIES = ("sentence-transformers", "transformers", "torch", "tokenizers", "numpy")
+
+
+def write(folder, rows, vectors, source, encoder, recorded_on):
+    """Writes the three files into `folder`; `vectors` is [len(rows), dims] float32, in the order of `rows`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
+    matrix = numpy.ascontiguousarray(vectors, dtype="<f4").tobytes()
+    provenance = {
+        "schema": SCHEMA,
+        "model": {"name": source.name, "licence": source.licence},
+        "package": {
+            "registry": source.registry,
+            "name": source.package,
+            "version": source.version,
+            "sha256": source.package_sha256,
+            "weights": {"file": source.weights, "sha256": source.weights_sha256},
+            "tokenizer": {"file": source.tokenizer, "sha256": source.tokenizer_sha256},
+        },
+        "encoding": {
+            "dtype": "float32",
+            "byte_order": "little",
+            "pooling": source.pooling,
+            "normalized": True,
+            "dims": encoder.dims,
+            "max_tokens": encoder.limit,
+            "attention": encoder.attention,
+        },
+        "inputs": {"count": len(rows), "tokens": sum(len(row["ids"]) for row in rows), "sha256": _sha256(lines)},
+        "vectors": {"sha256": _sha256(matrix)},
+        "libraries": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in LIBRARIES},
+        # The last bits of a float32 product depend on the vector instructions that computed it.
+        "cpu": {"architecture": platform.machine(), "capability": torch.backends.cpu.get_cpu_capability()},
+        "recorded_on": recorded_on.isoformat(),
+    }
+    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
+    (folder / f"{INPUTS}.zst").write_bytes(compressor.compress(lines))
+    (folder / f"{VECTORS}.zst").write_bytes(compressor.compress(matrix))
+    (folder / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n")
+
+
+def read(folder):
+    """Returns (rows, vectors [count, dims] float32, provenance). Raises ValueError if a digest or a size is wrong."""
+    provenance = json.loads((folder / PROVENANCE).read_text())
+    if provenance["schema"] != SCHEMA:
+        raise ValueError(f"{folder / PROVENANCE}: schema {provenance['schema']}, this script reads {SCHEMA}")
+    lines = _decompress(folder / f"{INPUTS}.zst", provenance["inputs"]["sha256"])
+    matrix = _decompress(folder / f"{VECTORS}.zst", provenance["vectors"]["sha256"])
+    rows = [json.loads(line) for line in lines.decode().split("\n")[:-1]]
+    if len(rows) != provenance["inputs"]["count"]:
+        raise ValueError(f"{folder}: {len(rows)} inputs, {PROVENANCE} says {provenance['inputs']['count']}")
+    vectors = numpy.frombuffer(matrix, dtype="<f4").reshape(len(rows), provenance["encoding"]["dims"])
+    return rows, vectors, provenance
+
+
+def _decompress(path, want):
+    data = zstandard.ZstdDecompressor().decompress(path.read_bytes())
+    if _sha256(data) != want:
+        raise ValueError(
+            f"{path}: the uncompressed bytes are not those that {PROVENANCE} names; restore the file from git"
+        )
+    return data
+
+
+def _sha256(data):
+    return hashlib.sha256(data).hexdigest()
