@@ -130,11 +130,18 @@ func cut(what string, err error) error {
 	return &net.OpError{Op: "read " + what, Net: "synapse", Err: err}
 }
 
+// BuffersWriter is a stream that takes a message's pieces in one call, as
+// [net.Buffers.WriteTo] does for a socket. A wrapper of a connection implements
+// it to keep vectored writes.
+type BuffersWriter interface {
+	WriteBuffers(*net.Buffers) (int64, error)
+}
+
 // FrameWriter writes messages to a stream, each with its raw frame in one
-// vectored write. It is not safe for concurrent use.
+// vectored write where the stream has such. It is not safe for concurrent use.
 type FrameWriter struct {
 	w      io.Writer
-	vector bool
+	vector func(*net.Buffers) (int64, error) // nil where the stream has none
 	limit  uint32
 	head   []byte
 	parts  net.Buffers
@@ -143,9 +150,11 @@ type FrameWriter struct {
 // NewFrameWriter writes frames of at most limit bytes to w.
 func NewFrameWriter(w io.Writer, limit uint32) *FrameWriter {
 	f := &FrameWriter{w: w, limit: limit}
-	switch w.(type) {
+	switch v := w.(type) {
 	case *net.UnixConn, *net.TCPConn:
-		f.vector = true
+		f.vector = func(b *net.Buffers) (int64, error) { return b.WriteTo(w) }
+	case BuffersWriter:
+		f.vector = v.WriteBuffers
 	}
 	return f
 }
@@ -191,12 +200,12 @@ func (f *FrameWriter) send(m Message, raw [][]byte, hasRaw bool) error {
 	if cap(head) <= MaxRetainedBuffer {
 		f.head = head
 	}
-	if !f.vector {
+	if f.vector == nil {
 		return f.sequential(head, raw)
 	}
 	f.parts = append(append(f.parts[:0], head), raw...)
 	pending := f.parts // WriteTo consumes the slice that it is called on
-	_, err = pending.WriteTo(f.w)
+	_, err = f.vector(&pending)
 	clear(f.parts) // a lent tensor must not be kept alive by the writer
 	return err
 }
