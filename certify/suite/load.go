@@ -1,0 +1,99 @@
+package suite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/synapse-module/workers/protocol"
+)
+
+// File is the name of a suite's description in its folder.
+const File = "suite.yaml"
+
+// Load reads the suite in fsys, whose name is folder in errors. It holds the
+// data to its provenance: digests, counts, dims, pooling.
+func Load(fsys fs.FS, folder string) (*Suite, error) {
+	r := reader{fsys, folder}
+	src, err := r.file(File)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Decode(r.name(File), src)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.data(s); err != nil {
+		return nil, err
+	}
+	s.Digest, err = protocol.TreeDigest(fsys, nil)
+	if err != nil {
+		return nil, &Error{File: folder, Msg: err.Error()}
+	}
+	return s, nil
+}
+
+type reader struct {
+	fsys   fs.FS
+	folder string
+}
+
+func (r reader) name(file string) string { return r.folder + "/" + file }
+
+func (r reader) file(name string) ([]byte, error) {
+	b, err := fs.ReadFile(r.fsys, name)
+	var p *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{File: r.name(name), Msg: "no such file in the suite's folder"}
+	case errors.As(err, &p):
+		return nil, &Error{File: r.name(name), Msg: p.Err.Error()}
+	case err != nil:
+		return nil, &Error{File: r.name(name), Msg: err.Error()}
+	}
+	return b, nil
+}
+
+// data reads the files that s.Data names and holds them to one another.
+func (r reader) data(s *Suite) error {
+	p, err := r.provenance(s.Data.Provenance)
+	if err != nil {
+		return err
+	}
+	s.Provenance = p
+	fault := func(format string, args ...any) error {
+		return &Error{File: r.name(s.Data.Provenance), Msg: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case p.Encoding.Dims != s.Model.Dims:
+		return fault("vectors of %d dims, %s says %d", p.Encoding.Dims, File, s.Model.Dims)
+	case p.Encoding.Pooling != s.Model.Pooling:
+		return fault("vectors pooled by %s, %s says %s", p.Encoding.Pooling, File, s.Model.Pooling)
+	case p.Encoding.Normalized != s.Model.Normalize:
+		return fault("normalized %t, %s says %t", p.Encoding.Normalized, File, s.Model.Normalize)
+	}
+	if s.Inputs, err = r.inputs(s.Data.Inputs, p); err != nil {
+		return err
+	}
+	if s.Reference, err = r.vectors(s.Data.Vectors, p); err != nil {
+		return err
+	}
+	return r.published(s)
+}
+
+// published holds the ids of the published vectors to the inputs.
+func (r reader) published(s *Suite) error {
+	ids := map[string]bool{}
+	for _, in := range s.Inputs {
+		ids[in.ID] = true
+	}
+	for _, p := range s.Gates.Published {
+		if !ids[p.ID] {
+			return &Error{File: r.name(File), Field: "gates.published", Msg: fmt.Sprintf("no input has the id %q", p.ID)}
+		}
+		if len(p.Values) > s.Model.Dims {
+			return &Error{File: r.name(File), Field: "gates.published", Msg: fmt.Sprintf("%q has %d values, a vector has %d", p.ID, len(p.Values), s.Model.Dims)}
+		}
+	}
+	return nil
+}
