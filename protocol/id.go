@@ -37,7 +37,7 @@ func (id ID) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(id.String()))
 }
 
-// UnmarshalJSONFrom reads a number or a string and refuses anything else.
+// UnmarshalJSONFrom reads a number, a string or null and refuses anything else.
 func (id *ID) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	v, err := dec.ReadValue()
 	if err != nil {
@@ -58,7 +58,7 @@ func idOf(v jsontext.Value) (ID, error) {
 		n -= len(`""`)
 	case jsontext.KindNumber:
 	case jsontext.KindNull:
-		return "", Errorf(CodeRequestInvalid, "an id is null, wanted a number or a string")
+		return "", nil // "none"; where an id is due, Decode takes null for absent
 	default:
 		return "", Errorf(CodeRequestInvalid, "an id is a JSON %s, wanted a number or a string", v.Kind())
 	}
