@@ -60,7 +60,7 @@ type Load struct {
 	ArtifactPath   string         `json:"artifact_path"`
 	ArtifactDigest Digest         `json:"artifact_digest"`
 	Format         string         `json:"format"`
-	RuntimeConfig  jsontext.Value `json:"runtime_config,omitempty"`
+	RuntimeConfig  jsontext.Value `json:"runtime_config,omitzero"`
 }
 
 // Loaded answers [Load].
