@@ -37,7 +37,7 @@ def load(path):
                 raise ValueError(
                     f"{path.name}: {name} is {weights[name].shape}, the model wants {tuple(parameter.shape)}"
                 )
-            parameter.copy_(torch.from_numpy(weights[name]))
+            parameter.copy_(torch.tensor(weights[name]))
     return model.eval(), weights
 
 

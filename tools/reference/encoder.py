@@ -83,7 +83,8 @@ def _from_onnx(source, weights, tokenizer):
     transformers.BertTokenizerFast(
         tokenizer_file=str(tokenizer), model_max_length=model.config.max_position_embeddings
     ).save_pretrained(folder)
-    transformer = Transformer(str(folder))
+    # Without this, loading would add a pooler of random weights, which no embedding uses.
+    transformer = Transformer(str(folder), model_kwargs={"add_pooling_layer": False})
     pooling = Pooling(model.config.hidden_size, pooling_mode=source.pooling)
     return SentenceTransformer(modules=[transformer, pooling, Normalize()], device="cpu")
 

@@ -12,6 +12,7 @@ import pathlib
 
 import numpy
 import torch
+import transformers
 
 import corpus
 import dataset
@@ -32,6 +33,7 @@ def main():
     # One thread and no run-time choice of algorithm: the order of additions, and so the last bit, stays the same.
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
+    transformers.utils.logging.disable_progress_bar()
     source = SOURCES[arguments.model]
     encoder = Encoder(source, arguments.package)
     rows = corpus.rows(encoder.tokenizer)
