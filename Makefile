@@ -1,0 +1,62 @@
+# Every target runs from a clean clone; what it needs it brings itself.
+# Tools are pinned here, libraries and models in assets.lock.
+
+GOTESTSUM     := gotest.tools/gotestsum@v1.13.0
+GOFUMPT       := mvdan.cc/gofumpt@v0.12.0
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+
+GO       ?= go
+GOOS     := $(shell $(GO) env GOOS)
+GOARCH   := $(shell $(GO) env GOARCH)
+ASSETS   := $(GO) run ./cmd/assets
+COMMANDS := worker-onnx worker-fake certify
+ORT      := onnxruntime-$(GOOS)-$(GOARCH)
+
+# How long one fuzz target runs under `make fuzz`.
+FUZZTIME ?= 5m
+
+.DEFAULT_GOAL := help
+.PHONY: help assets asset build test certify lint fuzz bench clean
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+assets: ## Fetch, make and verify the pinned engines and models of this platform.
+	$(ASSETS) sync
+
+asset: ## Print the path of one asset: make -s asset NAME=minilm-onnx-f32
+	@$(ASSETS) path $(NAME)
+
+build: ## Build every command into bin/, the engines' libraries beside them.
+	$(GO) build -trimpath -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+	@ort="$$($(ASSETS) path $(ORT))" && mkdir -p bin/lib/onnxruntime && cp -f "$$(dirname "$$ort")"/* bin/lib/onnxruntime/
+
+test: assets build ## Run all tests with the race detector; an unexpected skip fails.
+	@mkdir -p out
+	$(GO) vet ./...
+	$(GO) run $(GOTESTSUM) --format pkgname --jsonfile out/test.json -- -race -timeout 20m ./...
+	@GO="$(GO)" .ci/skips out/test.json
+
+certify: assets build ## Hold the workers to independent references: the main job.
+	bin/certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out/certify
+
+lint: ## gofumpt, vet, golangci-lint, govulncheck.
+	@test -z "$$($(GO) run $(GOFUMPT) -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	GOOS=windows $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake
+	GOOS=darwin $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake
+	$(GO) run $(GOLANGCI_LINT) run
+	@$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo "govulncheck could not run (its database is fetched at run time)"; }
+
+fuzz: ## Run every fuzz target for FUZZTIME each.
+	@for p in $$(grep -l '^func Fuzz' -r --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$p/*_test.go | sed 's/^func //'); do \
+	    echo "== $$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p || exit 1; \
+	  done; done
+
+bench: assets build ## Benchmarks of the wire and of the engines behind it.
+	$(GO) test -run '^$$' -bench . -benchmem ./host/... ./protocol/...
+
+clean: ## Remove what was built; fetched assets stay (rm -rf .assets).
+	rm -rf bin out dist
