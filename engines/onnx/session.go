@@ -1,0 +1,64 @@
+package onnx
+
+import (
+	"errors"
+	"strings"
+
+	ort "github.com/yalue/onnxruntime_go"
+
+	"github.com/synapse-module/workers/workerkit"
+)
+
+// sessionOptions translates a runtime_config.
+func sessionOptions(c workerkit.Config) (*ort.SessionOptions, error) {
+	o, err := ort.NewSessionOptions()
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		o.SetExecutionMode(ort.ExecutionModeSequential),
+		o.SetIntraOpNumThreads(c.Int(optThreads)),
+		o.SetInterOpNumThreads(1),
+		o.SetGraphOptimizationLevel(optimizations[c.String(optOptimization)]),
+		o.SetLogSeverityLevel(ort.LoggingLevelFatal),
+		// Spinning threads burn a core while the model is idle; under load from
+		// others, giving the core up is the faster way too.
+		o.AddSessionConfigEntry("session.intra_op.allow_spinning", "0"),
+		o.AddSessionConfigEntry("session.inter_op.allow_spinning", "0"),
+	)
+	if err == nil && saturates() {
+		// The library then uses products of unsigned bytes, slower and exact.
+		err = o.AddSessionConfigEntry("session.x64quantprecision", "1")
+	}
+	if err != nil {
+		_ = o.Destroy()
+		return nil, err
+	}
+	return o, nil
+}
+
+// outOfMemory recognises the library's ways to say so: it has no code for it.
+func outOfMemory(err error) bool {
+	for _, text := range []string{"bad_alloc", "Failed to allocate memory", "bfc_arena", "BFCArena"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// loadError types the library's error at LOAD.
+func loadError(err error) error {
+	if outOfMemory(err) {
+		return workerkit.OOM("ONNX Runtime found no memory for the model: %v", err)
+	}
+	return workerkit.ArtifactInvalid("ONNX Runtime refuses the model: %v", err)
+}
+
+// runError types the library's error during a request.
+func runError(err error) error {
+	if outOfMemory(err) {
+		return workerkit.OOM("ONNX Runtime found no memory for the request: %v; lower runtime_config.%s", err, optBatchTokens)
+	}
+	return workerkit.EngineFailed("ONNX Runtime failed: %v", err)
+}
