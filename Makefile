@@ -56,7 +56,7 @@ fuzz: ## Run every fuzz target for FUZZTIME each.
 	  done; done
 
 bench: assets build ## Benchmarks of the wire and of the engines behind it.
-	$(GO) test -run '^$$' -bench . -benchmem ./host/... ./protocol/...
+	$(GO) test -run '^$$' -bench . -benchtime 5s ./...
 
 clean: ## Remove what was built; fetched assets stay (rm -rf .assets).
 	rm -rf bin out dist
