@@ -90,11 +90,25 @@ func worst(values []float64, high bool) int {
 	return at
 }
 
-// extreme returns the value at worst and its id; NaN where there is none.
-func extreme(values []float64, ids []string, high bool) (float64, string) {
-	i := worst(values, high)
+// lowest returns the lowest value and its id: NaN where there is none, or where
+// one is NaN.
+func lowest(values []float64, ids []string) (float64, string) {
+	i := worst(values, false)
 	if i < 0 {
 		return math.NaN(), ""
+	}
+	return values[i], ids[i]
+}
+
+// largest returns the largest of values that are errors, and its id, which is
+// empty where there is no error at all; NaN as in lowest.
+func largest(values []float64, ids []string) (float64, string) {
+	i := worst(values, true)
+	switch {
+	case i < 0:
+		return math.NaN(), ""
+	case values[i] == 0:
+		return 0, ""
 	}
 	return values[i], ids[i]
 }

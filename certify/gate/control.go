@@ -2,10 +2,10 @@ package gate
 
 // Control is a run that was wrong on purpose.
 type Control struct {
-	Name    string  `json:"name"`    // as in suite.yaml
-	Held    bool    `json:"held"`    // it was caught
-	Refused string  `json:"refused"` // the worker's own refusal, where that is how
-	Checks  []Check `json:"checks"`  // the gates that it met
+	Name    string  `json:"name"`              // as in suite.yaml
+	Held    bool    `json:"held"`              // it was caught
+	Refused string  `json:"refused,omitempty"` // the worker's own refusal, where that is how
+	Checks  []Check `json:"checks"`            // the gates that it met
 }
 
 // NewControl judges a control by the gates that it met: it holds where one of

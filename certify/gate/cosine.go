@@ -18,7 +18,7 @@ const lowPercentile = 0.01
 // the rows.
 func Cosine(ids []string, got, want [][]float32, t suite.Cosine) []Check {
 	cosines := Cosines(got, want)
-	low, id := extreme(cosines, ids, false)
+	low, id := lowest(cosines, ids)
 	p01, mean := math.NaN(), math.NaN()
 	if len(cosines) > 0 {
 		sorted := slices.Sorted(slices.Values(cosines))

@@ -8,7 +8,7 @@ import (
 
 // MaxAbsDiff holds the largest difference of any component of got from want.
 func MaxAbsDiff(ids []string, got, want [][]float32, limit float64) Check {
-	value, id := extreme(differences(got, want), ids, true)
+	value, id := largest(differences(got, want), ids)
 	return hold("max_abs_diff", "max", value, AtMost, limit, id)
 }
 

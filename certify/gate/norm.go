@@ -12,6 +12,6 @@ func Norm(ids []string, got [][]float32, tolerance float64) Check {
 	for i, v := range got {
 		off[i] = math.Abs(floats.Norm(wide(v), 2) - 1)
 	}
-	value, id := extreme(off, ids, true)
+	value, id := largest(off, ids)
 	return hold("norm", "max distance from 1", value, AtMost, tolerance, id)
 }

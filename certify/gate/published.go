@@ -15,7 +15,7 @@ func Published(p suite.Published, vector []float32) Check {
 		for i, want := range p.Values {
 			off[i] = math.Abs(float64(vector[i]) - want)
 		}
-		far, _ = extreme(off, make([]string, len(off)), true)
+		far, _ = largest(off, make([]string, len(off)))
 	}
 	c := hold("published", "max difference", far, AtMost, p.Tolerance, p.ID)
 	c.Detail = p.Source

@@ -170,7 +170,12 @@ func at(file string, tree *ast.File, path []string, msg string) *Error {
 	if err != nil || node.GetToken() == nil {
 		return e // a name that a YAML path cannot say: the field stands in the message
 	}
-	e.Line, e.Column = node.GetToken().Position.Line, node.GetToken().Position.Column
+	// The token of a mapping is its first colon; a person looks for its first key.
+	token := node.GetToken()
+	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		token = m.Values[0].Key.GetToken()
+	}
+	e.Line, e.Column = token.Position.Line, token.Position.Column
 	return e
 }
 

@@ -78,7 +78,25 @@ func (r reader) data(s *Suite) error {
 	if s.Reference, err = r.vectors(s.Data.Vectors, p); err != nil {
 		return err
 	}
+	if err := r.longest(s); err != nil {
+		return err
+	}
 	return r.published(s)
+}
+
+// longest holds the least max_tokens that a worker may state to the inputs: one
+// that passes the gate takes them all.
+func (r reader) longest(s *Suite) error {
+	longest := 0
+	for _, in := range s.Inputs {
+		longest = max(longest, len(in.IDs))
+	}
+	for _, a := range append([]Artifact{{}}, s.Artifacts...) {
+		if least := s.GatesFor(a).MaxTokens.Min; least < longest {
+			return &Error{File: r.name(File), Field: "gates.max_tokens.min", Msg: fmt.Sprintf("%d is less than the longest input, which has %d tokens", least, longest)}
+		}
+	}
+	return nil
 }
 
 // published holds the ids of the published vectors to the inputs.

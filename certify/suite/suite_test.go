@@ -181,6 +181,9 @@ func TestLoadRefusesDataThatDoesNotFit(t *testing.T) {
 		{"other schema", func(_ *testing.T, f fstest.MapFS) {
 			f["reference.json"].Data = []byte(`{"schema":2}`)
 		}, "tiny/reference.json: schema: is 2"},
+		{"an input over the limit", func(t *testing.T, f fstest.MapFS) {
+			putData(t, f, strings.Replace(two, `[1]`, `[1,2,3,4]`, 1), flat)
+		}, "gates.max_tokens.min: 3 is less than the longest input, which has 4 tokens"},
 		{"published for no input", func(_ *testing.T, f fstest.MapFS) {
 			f[File].Data = bytes.Replace(f[File].Data, []byte("{id: a,"), []byte("{id: z,"), 1)
 		}, `no input has the id "z"`},

@@ -1,0 +1,76 @@
+package certify
+
+import (
+	"context"
+	"slices"
+
+	"github.com/synapse-module/workers/certify/gate"
+)
+
+// quality embeds every row alone and holds the vectors to the reference.
+func (m *measurement) quality(ctx context.Context) (err error) {
+	m.begin("alone", len(m.rows))
+	if m.alone, err = m.embed(ctx, m.rows, inOrder(len(m.rows)), 1, m.faithful()); err != nil {
+		return err
+	}
+	m.add(m.qualityOf(m.alone)...)
+	cosines := gate.Cosines(m.alone, m.want)
+	for _, in := range m.suite.Inputs {
+		if i := slices.Index(m.ids, in.ID); i >= 0 {
+			m.result.Rows = append(m.result.Rows, Row{ID: in.ID, Text: in.Text, Tokens: len(in.IDs), Cosine: gate.Figure(cosines[i])})
+		}
+	}
+	return nil
+}
+
+// qualityOf holds vectors of all rows to the reference.
+func (m *measurement) qualityOf(got [][]float32) []gate.Check {
+	g := m.gates
+	checks := []gate.Check{gate.Finite(m.ids, got)}
+	checks = append(checks, gate.Cosine(m.ids, got, m.want, *g.Cosine)...)
+	if g.MaxAbsDiff != nil {
+		checks = append(checks, gate.MaxAbsDiff(m.ids, got, m.want, g.MaxAbsDiff.Max))
+	}
+	if g.Norm != nil {
+		checks = append(checks, gate.Norm(m.ids, got, g.Norm.Tolerance))
+	}
+	for _, p := range g.Published {
+		if i := slices.Index(m.ids, p.ID); i >= 0 {
+			checks = append(checks, gate.Published(p, got[i]))
+		}
+	}
+	return checks
+}
+
+// maxTokens asks for a row of the stated maximum and for one of a token more.
+func (m *measurement) maxTokens(ctx context.Context) error {
+	stated := m.result.Model.MaxTokens
+	m.begin("max_tokens", 2)
+	like := m.longestInput()
+	m.longest = rowOfLength(like, stated)
+	atMax, err := m.embed(ctx, [][]int32{m.longest}, []int{0}, 1, m.faithful())
+	if fatal(err) {
+		return err
+	}
+	_, overErr := m.embed(ctx, [][]int32{rowOfLength(like, stated+1)}, []int{0}, 1, m.faithful())
+	if fatal(overErr) {
+		return overErr
+	}
+	var vector []float32
+	if err == nil {
+		vector = atMax[0]
+	}
+	m.add(gate.MaxTokens(*m.gates.MaxTokens, stated, vector, err, overErr)...)
+	return nil
+}
+
+// longestInput is the longest row of the suite.
+func (m *measurement) longestInput() []int32 {
+	var longest []int32
+	for _, in := range m.suite.Inputs {
+		if len(in.IDs) > len(longest) {
+			longest = in.IDs
+		}
+	}
+	return longest
+}

@@ -1,0 +1,75 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/synapse-module/workers/certify"
+)
+
+// The names of the files that [WriteFiles] leaves.
+const (
+	ResultFile = "result.json"
+	JUnitFile  = "junit.xml"
+)
+
+// WriteFiles writes a result's files into dir, which it makes. Each file appears
+// whole or not at all; result.json comes last, so that where it is the others
+// are too.
+func WriteFiles(dir string, r *certify.Result) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name  string
+		write func(io.Writer, *certify.Result) error
+	}{
+		{JUnitFile, JUnit},
+		{ResultFile, JSON},
+	} {
+		var b bytes.Buffer
+		if err := f.write(&b, r); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON writes a result as result.schema.json describes it.
+func JSON(w io.Writer, r *certify.Result) error {
+	return json.MarshalWrite(w, r, jsontext.WithIndent("  "))
+}
+
+// replaceFile gives the file its new content in one step.
+func replaceFile(path string, content []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(0o644) // CreateTemp keeps it from others, who may read results
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,143 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/gate"
+)
+
+// clipText is how much of an input's text a line shows.
+const clipText = 60
+
+// Table writes the gates of one artifact and its verdict. Colours follow the
+// process-wide switch of package text.
+func Table(w io.Writer, suite string, r certify.ArtifactResult) {
+	fmt.Fprintf(w, "\n%s\n", text.Bold.Sprintf("%s  %s", suite, r.Artifact))
+	if len(r.Checks) > 0 {
+		t := table.NewWriter()
+		t.SetOutputMirror(w)
+		t.SetStyle(plain)
+		t.AppendHeader(table.Row{"gate", "figure", "value", "limit", "worst", ""})
+		for _, c := range r.Checks {
+			t.AppendRow(table.Row{c.Gate, c.Figure, number(c.Value), string(c.Relation) + " " + limit(c.Limit), c.Worst, mark(c.Passed, "pass", "FAIL")})
+		}
+		for _, c := range r.Controls {
+			t.AppendRow(controlRow(c))
+		}
+		t.SetColumnConfigs([]table.ColumnConfig{{Name: "value", Align: text.AlignRight}, {Name: "limit", Align: text.AlignLeft}})
+		t.Render()
+	}
+	for _, c := range r.Checks {
+		if !c.Passed {
+			fmt.Fprintln(w, text.FgRed.Sprint(explain(r, c)))
+		}
+	}
+	Verdict(w, suite, r)
+}
+
+// plain is a table without a frame, which survives a log and a narrow window.
+var plain = table.Style{
+	Name:    "plain",
+	Box:     table.BoxStyle{PaddingRight: "  ", MiddleHorizontal: "─"},
+	Format:  table.FormatOptions{Header: text.FormatLower},
+	Options: table.Options{SeparateHeader: true},
+}
+
+func controlRow(c gate.Control) table.Row {
+	row := table.Row{"control", c.Name, "", "must fail", "", mark(c.Held, "caught", "PASSED")}
+	if c.Refused != "" {
+		row[2] = "refused"
+	} else if i := slices.IndexFunc(c.Checks, func(k gate.Check) bool { return !k.Passed }); i >= 0 {
+		row[1] = fmt.Sprintf("%s: %s %s", c.Name, c.Checks[i].Gate, c.Checks[i].Figure)
+		row[2] = number(c.Checks[i].Value)
+		row[4] = c.Checks[i].Worst
+	}
+	return row
+}
+
+// Verdict writes the one line that sums an artifact up, and for one that could
+// not be measured the end of the worker's log.
+func Verdict(w io.Writer, suite string, r certify.ArtifactResult) {
+	name := suite + " " + r.Artifact
+	switch r.Verdict {
+	case certify.Passed:
+		fmt.Fprintf(w, "%s: %s\n", text.FgGreen.Sprint("passed"), summary(name, r))
+	case certify.Failed:
+		fmt.Fprintf(w, "%s: %s\n", text.FgRed.Sprint("failed"), summary(name, r))
+	case certify.Void:
+		fmt.Fprintf(w, "%s: %s: a control that must fail passed all its gates, so they cannot tell right from wrong here\n", text.FgRed.Sprint("void"), name)
+	case certify.Unmeasured:
+		fmt.Fprintf(w, "%s: %s\n", text.FgYellow.Sprint("unmeasured"), name)
+	}
+	if r.Problem == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s: %s\n", name, r.Problem.Message)
+	if tail := strings.TrimRight(r.Problem.LogTail, "\n"); tail != "" {
+		fmt.Fprintf(w, "the end of the worker's log:\n  %s\n", strings.ReplaceAll(tail, "\n", "\n  "))
+	}
+}
+
+func summary(name string, r certify.ArtifactResult) string {
+	failed := 0
+	for _, c := range r.Checks {
+		if !c.Passed {
+			failed++
+		}
+	}
+	s := fmt.Sprintf("%s: %d of %d checks passed", name, len(r.Checks)-failed, len(r.Checks))
+	if i := slices.IndexFunc(r.Checks, func(c gate.Check) bool { return c.Gate == "cosine" && c.Figure == "min" }); i >= 0 {
+		s += ", min cosine " + number(r.Checks[i].Value)
+	}
+	return s + fmt.Sprintf(", %d texts, %.1f s", len(r.Rows), r.Seconds)
+}
+
+// explain says of a failed check what the table has no room for.
+func explain(r certify.ArtifactResult, c gate.Check) string {
+	s := fmt.Sprintf("FAIL %s, %s: %s is not %s %s", c.Gate, c.Figure, number(c.Value), c.Relation, limit(c.Limit))
+	if c.Detail != "" {
+		s += " (" + c.Detail + ")"
+	}
+	i := slices.IndexFunc(r.Rows, func(row certify.Row) bool { return row.ID == c.Worst })
+	if c.Worst == "" || i < 0 {
+		return s
+	}
+	s += fmt.Sprintf("; worst %s, %d tokens", c.Worst, r.Rows[i].Tokens)
+	if r.Rows[i].Text != nil {
+		s += ": " + strconv.QuoteToGraphic(text.Trim(*r.Rows[i].Text, clipText))
+	}
+	return s
+}
+
+func mark(ok bool, yes, no string) string {
+	if ok {
+		return text.FgGreen.Sprint(yes)
+	}
+	return text.FgRed.Sprint(no)
+}
+
+// number writes a figure so that a cosine shows what it lacks to 1, a count is a
+// count, and an error keeps its size.
+func number(f gate.Figure) string {
+	v := float64(f)
+	switch {
+	case v == math.Trunc(v) && math.Abs(v) < 1e9:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) >= 0.1 && math.Abs(v) < 2:
+		return strconv.FormatFloat(v, 'f', 8, 64)
+	default:
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
+}
+
+// limit writes a limit as the suite has it.
+func limit(f gate.Figure) string { return strconv.FormatFloat(float64(f), 'g', -1, 64) }

@@ -1,0 +1,161 @@
+package certify
+
+import (
+	"errors"
+	"time"
+
+	"github.com/synapse-module/workers/certify/gate"
+	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/protocol"
+)
+
+// ResultSchema is the version of result.json, which result.schema.json
+// describes.
+const ResultSchema = 1
+
+// Verdict sums up a run.
+type Verdict string
+
+// The verdicts, best first.
+const (
+	Passed     Verdict = "passed"
+	Void       Verdict = "void"
+	Unmeasured Verdict = "unmeasured"
+	Failed     Verdict = "failed"
+)
+
+// The exit statuses of the command.
+const (
+	ExitPassed     = 0
+	ExitFailed     = 1 // a gate failed
+	ExitUsage      = 2 // the command line or a suite is at fault
+	ExitUnmeasured = 3 // no verdict could be reached: unmeasured or void
+)
+
+// ExitStatus is the command's exit status for a verdict.
+func (v Verdict) ExitStatus() int {
+	switch v {
+	case Passed:
+		return ExitPassed
+	case Failed:
+		return ExitFailed
+	default:
+		return ExitUnmeasured
+	}
+}
+
+// worse returns the verdict that a whole has whose parts have a and b: a gate
+// that is known to have failed outweighs what could not be learnt.
+func worse(a, b Verdict) Verdict {
+	rank := map[Verdict]int{Passed: 0, Void: 1, Unmeasured: 2, Failed: 3}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// Result is everything that one command found.
+type Result struct {
+	Schema  int           `json:"schema"`
+	Verdict Verdict       `json:"verdict"`
+	Tool    string        `json:"tool"` // version of certify
+	Started time.Time     `json:"started"`
+	Seconds float64       `json:"seconds"`
+	Machine Machine       `json:"machine"`
+	Worker  Worker        `json:"worker"`
+	Suites  []SuiteResult `json:"suites"`
+}
+
+// Worker is the binary that was held to the suites.
+type Worker struct {
+	Name   string          `json:"name"`   // of the file
+	Digest protocol.Digest `json:"digest"` // of the file
+	Engine protocol.Engine `json:"engine"` // as in HELLO
+}
+
+// SuiteResult is what one suite found.
+type SuiteResult struct {
+	Name       string            `json:"name"`
+	Title      string            `json:"title"`
+	Digest     protocol.Digest   `json:"digest"` // of the suite's folder
+	Model      string            `json:"model"`
+	Inputs     int               `json:"inputs"`
+	Tokens     int               `json:"tokens"`
+	References map[string]string `json:"references"` // versions of what computed the reference
+	Runs       []ArtifactResult  `json:"runs"`
+}
+
+// ArtifactResult is what one suite found about one artifact.
+type ArtifactResult struct {
+	Artifact   string               `json:"artifact"` // name in the suite
+	Digest     protocol.Digest      `json:"digest"`
+	Format     string               `json:"format"`
+	Verdict    Verdict              `json:"verdict"`
+	Problem    *Problem             `json:"problem,omitempty"` // why it is unmeasured
+	Seconds    float64              `json:"seconds"`
+	ColdLoadMS int64                `json:"cold_load_ms"`
+	Model      protocol.Description `json:"model,omitzero"` // the answer to DESCRIBE
+	Checks     []gate.Check         `json:"checks"`
+	Controls   []gate.Control       `json:"controls"`
+	Rows       []Row                `json:"rows"`
+}
+
+// Row is what became of one input, alone in its batch.
+type Row struct {
+	ID     string      `json:"id"`
+	Text   *string     `json:"text"` // null where the suite has only ids
+	Tokens int         `json:"tokens"`
+	Cosine gate.Figure `json:"cosine"`
+}
+
+// Problem is why something could not be measured.
+type Problem struct {
+	Message string `json:"message"`
+	LogTail string `json:"log_tail,omitempty"` // the end of the worker's log
+}
+
+// newProblem keeps the worker's last words where the error is a crash.
+func newProblem(err error, w *host.Worker) *Problem {
+	p := &Problem{Message: err.Error()}
+	var crash *host.EngineCrashed
+	switch {
+	case errors.As(err, &crash):
+		p.LogTail = crash.LogTail
+	case w != nil:
+		p.LogTail = w.LogTail()
+	}
+	return p
+}
+
+// judge sets the verdict from the checks, the controls and the problem.
+func (r *ArtifactResult) judge() {
+	r.Verdict = Passed
+	for _, c := range r.Controls {
+		if !c.Held {
+			r.Verdict = Void
+		}
+	}
+	if r.Problem != nil || len(r.Checks) == 0 {
+		r.Verdict = Unmeasured
+	}
+	for _, c := range r.Checks {
+		if !c.Passed {
+			r.Verdict = Failed
+		}
+	}
+}
+
+// judge sets the verdict from those of all runs.
+func (r *Result) judge() {
+	r.Verdict = Passed
+	runs := 0
+	for _, s := range r.Suites {
+		for _, run := range s.Runs {
+			runs++
+			r.Verdict = worse(r.Verdict, run.Verdict)
+		}
+	}
+	if runs == 0 {
+		r.Verdict = Unmeasured
+	}
+}

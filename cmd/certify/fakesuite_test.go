@@ -1,0 +1,177 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/synapse-module/workers/engines/fake"
+	"github.com/synapse-module/workers/protocol"
+)
+
+const (
+	fakeModel = fake.Magic + "\n"
+	fakeDims  = 8
+	fakeRows  = 40
+	fakeMax   = 24 // tokens of the longest row
+)
+
+// fakeSuite writes a suite for the fake engine into a folder.
+//
+//	fakesuite DIR [KEY=VALUE...]
+//
+// The reference is computed from the engine's documented formula, not by the
+// engine. Keys that start with "fault", and pooling, dims and max_tokens, are
+// members of runtime_config; the others:
+//
+//	reference=cls     what the reference is pooled by, whatever the suite says
+//	rows=uniform      rows of one id each repeated, which every pooling treats alike
+//	control=last      the pooling of the negative control
+func fakeSuite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: fakesuite DIR [KEY=VALUE...]")
+	}
+	f := fakeFiles{reference: "mean", control: "cls", config: map[string]any{"max_tokens": fakeMax}}
+	for _, arg := range args[1:] {
+		ts.Check(f.set(arg))
+	}
+	ts.Check(f.write(ts.MkAbs(args[0])))
+}
+
+type fakeFiles struct {
+	reference, control string
+	uniform            bool
+	config             map[string]any
+}
+
+func (f *fakeFiles) set(arg string) error {
+	key, value, _ := strings.Cut(arg, "=")
+	switch key {
+	case "reference":
+		f.reference = value
+	case "control":
+		f.control = value
+	case "rows":
+		f.uniform = value == "uniform"
+	default:
+		var v any = value
+		if err := json.Unmarshal([]byte(value), &v); err != nil {
+			v = value
+		}
+		f.config[key] = v
+	}
+	return nil
+}
+
+func (f *fakeFiles) write(dir string) error {
+	var lines strings.Builder
+	var flat []float32
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range fakeRows {
+		row := make([]int32, 1+i*(fakeMax-1)/(fakeRows-1))
+		for j := range row {
+			row[j] = random.Int32N(1000)
+			if f.uniform {
+				row[j] = row[0]
+			}
+		}
+		line, err := json.Marshal(map[string]any{"id": fmt.Sprintf("r%02d", i), "text": fmt.Sprintf("row %d", i), "ids": row, "tags": []string{}})
+		if err != nil {
+			return err
+		}
+		lines.Write(append(line, '\n'))
+		flat = append(flat, fakeVector(row, f.reference)...)
+	}
+	provenance, err := json.Marshal(map[string]any{
+		"schema": 1, "model": map[string]any{"name": "fake"},
+		"encoding": map[string]any{"dims": fakeDims, "pooling": "mean", "normalized": true},
+		"inputs":   map[string]any{"count": fakeRows, "sha256": hexDigest([]byte(lines.String()))},
+		"vectors":  map[string]any{"sha256": hexDigest(protocol.Bytes(flat))},
+	})
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(f.config) // JSON is YAML
+	if err != nil {
+		return err
+	}
+	packer, err := zstd.NewWriter(nil)
+	if err != nil {
+		return err
+	}
+	defer packer.Close()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{
+		"inputs.jsonl.zst":  packer.EncodeAll([]byte(lines.String()), nil),
+		"reference.f32.zst": packer.EncodeAll(protocol.Bytes(flat), nil),
+		"reference.json":    provenance,
+		"suite.yaml":        fmt.Appendf(nil, fakeYAML, fakeDims, hexDigest([]byte(fakeModel)), config, fakeMax, f.control),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const fakeYAML = `version: 1
+name: fake
+title: The fake engine against its formula
+task: embed
+model: {family: fake, dims: %d, pooling: mean, normalize: true}
+data: {inputs: inputs.jsonl.zst, vectors: reference.f32.zst, provenance: reference.json}
+artifacts:
+  - name: model
+    engine: fake
+    format: fake
+    digest: sha256:%s
+    runtime_config: %s
+gates:
+  cosine: {min: 0.9999, p01: 0.9999, mean: 0.9999}
+  max_abs_diff: {max: 0.00001}
+  norm: {tolerance: 0.00001}
+  invariance: {tolerance: 0.0001, batches: [1, 2, 15, 16, 17, 64], beside_longest: 5}
+  repeats: {count: 20, rows: 3}
+  max_tokens: {min: %d}
+controls:
+  swapped_pooling: {pooling: %s}
+`
+
+// fakeVector is what package fake documents: the mean over the pooled ids of
+// State(id, component), scaled to length 1.
+func fakeVector(row []int32, pooling string) []float32 {
+	switch pooling {
+	case "cls":
+		row = row[:1]
+	case "last":
+		row = row[len(row)-1:]
+	}
+	sum, length := make([]float64, fakeDims), 0.0
+	for j := range sum {
+		for _, id := range row {
+			sum[j] += fake.State(id, j)
+		}
+		length += sum[j] * sum[j]
+	}
+	out := make([]float32, fakeDims)
+	for j := range out {
+		out[j] = float32(sum[j] / math.Sqrt(length))
+	}
+	return out
+}
+
+func hexDigest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// interrupt runs a command, sends it SIGINT when a line of its stderr ends in
+// the first argument, and wants exit status 3.
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: interrupt LINE_END COMMAND [ARG...]")
+	}
+	path, err := program(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	stderr, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	sent := false
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		ts.Logf("%s", lines.Text())
+		if !sent && strings.HasSuffix(lines.Text(), args[0]) {
+			sent = true
+			ts.Check(cmd.Process.Signal(os.Interrupt))
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !sent || !errors.As(err, &exit) || exit.ExitCode() != 3 {
+		ts.Fatalf("interrupted: %t, ended with %v, wanted exit status 3", sent, err)
+	}
+}

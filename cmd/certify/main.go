@@ -1,0 +1,107 @@
+// Command certify holds workers to independent references.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/report"
+	"github.com/synapse-module/workers/certify/suite"
+	"github.com/synapse-module/workers/certify/suites"
+)
+
+const description = `Hold a worker, on this machine and with these models, to an independent reference.
+
+Exit status: 0 passed, 1 a gate failed, 2 the command line or a suite is at fault,
+3 no verdict could be reached.`
+
+type cli struct {
+	Run     runCmd           `cmd:"" help:"Measure a worker against suites."`
+	Version kong.VersionFlag `help:"Print the version and exit."`
+}
+
+// console is where a command writes.
+type console struct {
+	out io.Writer // what was asked for
+	err io.Writer // progress and errors
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], console{os.Stdout, os.Stderr}))
+}
+
+// run returns the exit status.
+func run(args []string, c console) int {
+	useColour(c)
+	var commands cli
+	exited := -1
+	parser, err := kong.New(&commands, kong.Name("certify"), kong.Description(description),
+		kong.Writers(c.out, c.err), kong.Vars{"version": version(), "suites": strings.Join(suites.Names(), ", ")}, kong.UsageOnError(),
+		kong.Exit(func(status int) { exited = status }))
+	if err != nil {
+		panic(err) // the struct above is wrong
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 { // --help, --version
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintf(c.err, "certify: %v (see --help)\n", err)
+		return certify.ExitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return status(c, parsed.Run(c))
+}
+
+// statusError carries an exit status of which everything has been said.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// status says an error and chooses its exit status.
+func status(c console, err error) int {
+	var said statusError
+	if err == nil {
+		return certify.ExitPassed
+	}
+	if errors.As(err, &said) {
+		return int(said)
+	}
+	fmt.Fprintf(c.err, "certify: %v\n", err)
+	var usage *certify.UsageError
+	var fault *suite.Error
+	if errors.As(err, &usage) || errors.As(err, &fault) {
+		return certify.ExitUsage
+	}
+	return certify.ExitUnmeasured
+}
+
+// useColour sets the process-wide switch: colour only where a person looks, and
+// not where NO_COLOR asks for none.
+func useColour(c console) {
+	if os.Getenv("NO_COLOR") == "" && report.IsTerminal(c.out) {
+		text.EnableColors()
+		return
+	}
+	text.DisableColors()
+}
+
+func version() string {
+	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
+		return b.Main.Version
+	}
+	return "devel"
+}

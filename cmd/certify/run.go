@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/report"
+	"github.com/synapse-module/workers/certify/suite"
+	"github.com/synapse-module/workers/certify/suites"
+	"github.com/synapse-module/workers/internal/assets"
+)
+
+type runCmd struct {
+	Suites []string `arg:"" name:"suite" help:"Name of a shipped suite (${suites}), or a suite's folder, with a slash in its name."`
+
+	Worker       string        `required:"" placeholder:"PATH" help:"The worker's executable."`
+	EngineLib    string        `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
+	Artifact     []string      `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of a suite's artifact, in place of the asset of that name. Without NAME= it is for the only one."`
+	Only         []string      `placeholder:"NAME" help:"Measure these artifacts of the suites only."`
+	Out          string        `placeholder:"DIR" help:"Write result.json and junit.xml there."`
+	EmbedTimeout time.Duration `placeholder:"DURATION" help:"Limit for one batch. Default: 2m."`
+	Quiet        bool          `short:"q" help:"Show only what did not pass."`
+}
+
+// Help is shown under the flags.
+func (runCmd) Help() string {
+	return `Examples:
+  certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out
+  certify run ./my-suite --worker bin/worker-onnx --only minilm-int8 --artifact model.onnx`
+}
+
+func (c runCmd) Run(ctx context.Context, con console) error {
+	loaded, err := loadSuites(c.Suites)
+	if err != nil {
+		return err
+	}
+	where, err := newLocator(c.Artifact, c.Only, con)
+	if err != nil {
+		return err
+	}
+	o := certify.Options{
+		Worker: c.Worker, Only: c.Only, EmbedTimeout: c.EmbedTimeout, Tool: version(),
+		Locate:   func(name string) (string, error) { return where.find(ctx, name) },
+		Observer: c.observer(con),
+	}
+	if c.EngineLib != "" {
+		dir, err := filepath.Abs(c.EngineLib)
+		if err != nil {
+			return err
+		}
+		o.WorkerArgs = []string{"--engine-lib", dir}
+	}
+	r, err := certify.Run(ctx, loaded, o)
+	if err != nil {
+		return err
+	}
+	if c.Out != "" {
+		if err := report.WriteFiles(c.Out, r); err != nil {
+			return err
+		}
+	}
+	if s := r.Verdict.ExitStatus(); s != certify.ExitPassed {
+		return statusError(s)
+	}
+	return nil
+}
+
+func (c runCmd) observer(con console) certify.Observer {
+	if !c.Quiet {
+		return report.NewProgress(con.err, func(suite string, r certify.ArtifactResult) { report.Table(con.out, suite, r) })
+	}
+	return report.NewProgress(nil, func(suite string, r certify.ArtifactResult) {
+		if r.Verdict != certify.Passed {
+			report.Table(con.out, suite, r)
+		}
+	})
+}
+
+// loadSuites reads each suite: a folder where the name has a slash, else one of
+// those in this binary.
+func loadSuites(names []string) ([]*suite.Suite, error) {
+	var all []*suite.Suite
+	for _, name := range names {
+		var s *suite.Suite
+		var err error
+		if strings.ContainsAny(name, `/\`) {
+			s, err = suite.Load(os.DirFS(name), filepath.ToSlash(filepath.Clean(name)))
+		} else if s, err = suites.Load(name); err != nil {
+			err = &certify.UsageError{Msg: err.Error()}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// locator finds artifacts: where the command line says, else in the store of
+// assets, which is opened only then.
+type locator struct {
+	named map[string]string
+	any   string // the path for the only artifact
+	con   console
+	store *assets.Store
+}
+
+func newLocator(flags, only []string, con console) (*locator, error) {
+	l := &locator{named: map[string]string{}, con: con}
+	for _, f := range flags {
+		name, path, ok := strings.Cut(f, "=")
+		switch {
+		case ok:
+			l.named[name] = path
+		case len(only) == 1 && l.any == "":
+			l.any = f
+		default:
+			return nil, &certify.UsageError{Msg: fmt.Sprintf("--artifact %s names no artifact of a suite: write NAME=%s, or choose one with --only", f, f)}
+		}
+	}
+	return l, nil
+}
+
+func (l *locator) find(ctx context.Context, name string) (string, error) {
+	if path, ok := l.named[name]; ok {
+		return path, nil
+	}
+	if l.any != "" {
+		return l.any, nil
+	}
+	if l.store == nil {
+		store, err := assets.Open(".", assets.NewProgress(l.con.err))
+		if err != nil {
+			return "", fmt.Errorf("%s is wanted: %w; or name its file with --artifact %s=PATH", name, err, name)
+		}
+		l.store = store
+	}
+	return l.store.Path(ctx, name)
+}
