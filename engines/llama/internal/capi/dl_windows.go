@@ -1,0 +1,19 @@
+package capi
+
+import "golang.org/x/sys/windows"
+
+var names = fileNames{suffix: ".dll", module: ".dll"}
+
+// open loads the library at an absolute path and looks for what it needs beside
+// it and in the system directory, nowhere else.
+func open(path string) (uintptr, error) {
+	h, err := windows.LoadLibraryEx(path, 0,
+		windows.LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR|windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
+	return uintptr(h), err
+}
+
+func closeLibrary(handle uintptr) error { return windows.FreeLibrary(windows.Handle(handle)) }
+
+func symbol(handle uintptr, name string) (uintptr, error) {
+	return windows.GetProcAddress(windows.Handle(handle), name)
+}
