@@ -75,9 +75,13 @@ func TestLoadRefuses(t *testing.T) {
 		change(&e)
 		return e.Model()
 	}
-	extraInput := onnxtest.BERT().Graph()
+	three := onnxtest.BERT()
+	three.Types = ""
+	extraInput := three.Graph()
 	extraInput.Input("pixel_values", onnxfile.Float, -1, 3, 224, 224)
-	unknownInputs := onnxtest.BERT().Graph()
+	twoMore := onnxtest.BERT()
+	twoMore.Types = ""
+	unknownInputs := twoMore.Graph()
 	unknownInputs.Input("a", onnxfile.Int64, -1, -1)
 	unknownInputs.Input("b", onnxfile.Int64, -1, -1)
 	missingNode := onnxtest.BERT().Graph()
@@ -96,7 +100,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"fixed batch", encoder(func(e *onnxtest.Encoder) { e.Batch = 4 }), "", protocol.CodeArtifactInvalid, []string{"4 rows"}},
 		{"fixed length without a mask", encoder(func(e *onnxtest.Encoder) { e.Mask, e.Width = "", 14 }), "", protocol.CodeArtifactInvalid, []string{"mask"}},
 		{"input that is no encoder's", extraInput.Model(), "", protocol.CodeArtifactInvalid, []string{"pixel_values"}},
-		{"inputs without a role", unknownInputs.Model(), "", protocol.CodeArtifactInvalid, []string{"a (int64"}},
+		{"inputs without a role", unknownInputs.Model(), "", protocol.CodeArtifactInvalid, []string{"the graph's input a (int64"}},
 		{"float ids", encoder(func(e *onnxtest.Encoder) { e.IDType = onnxfile.Float }), "", protocol.CodeArtifactInvalid, []string{"input_ids"}},
 		{"weights in another file", encoder(func(e *onnxtest.Encoder) { e.Sidecar = "model.onnx_data" }), "", protocol.CodeArtifactInvalid, []string{"model.onnx_data", "directory"}},
 		{"a value from nowhere", missingNode.Model(), "", protocol.CodeArtifactInvalid, []string{"nowhere"}},

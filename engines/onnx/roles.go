@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,6 +48,9 @@ type input struct {
 // assignInputs finds the role of each of the graph's inputs: by its name, else
 // by the table that it is looked up in, else by being the only one left.
 func assignInputs(m *onnxfile.Model) ([]input, error) {
+	if len(m.Inputs) > len(inputNames) {
+		return nil, workerkit.ArtifactInvalid("the graph has %d inputs, an encoder at most %d (%s); they are %s", len(m.Inputs), len(inputNames), usualNames(), list(m.Inputs))
+	}
 	inputs := make([]input, len(m.Inputs))
 	taken := map[role]bool{}
 	var open []int
@@ -86,7 +90,7 @@ func assignInputs(m *onnxfile.Model) ([]input, error) {
 		return nil, workerkit.ArtifactInvalid("the graph's input %v has no known role; export it with the usual names (%s)", m.Inputs[open[0]], usualNames())
 	}
 	if !taken[roleIDs] {
-		return nil, workerkit.ArtifactInvalid("the graph has no input for token ids; it has %v", m.Inputs)
+		return nil, workerkit.ArtifactInvalid("the graph has no input for token ids; it has %s", list(m.Inputs))
 	}
 	return inputs, nil
 }
@@ -132,9 +136,22 @@ func hiddenStates(m *onnxfile.Model) (onnxfile.Value, error) {
 		found = append(found, v)
 	}
 	if len(found) != 1 {
-		return onnxfile.Value{}, workerkit.ArtifactInvalid("the graph must have one output of hidden states (float [batch, sequence, dims]); it has %v", m.Outputs)
+		return onnxfile.Value{}, workerkit.ArtifactInvalid("the graph must have one output of hidden states (float [batch, sequence, dims]); it has %s", list(m.Outputs))
 	}
 	return found[0], nil
+}
+
+// list names values in a message, not more than a few.
+func list(values []onnxfile.Value) string {
+	const most = 6
+	var names []string
+	for _, v := range values[:min(most, len(values))] {
+		names = append(names, v.String())
+	}
+	if len(values) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(values)-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 func isFloat(t onnxfile.Type) bool {

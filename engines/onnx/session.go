@@ -47,18 +47,31 @@ func outOfMemory(err error) bool {
 	return false
 }
 
+// maxErrorText bounds what is repeated of the library's words: they hold names
+// out of the file, of any length and in any bytes.
+const maxErrorText = 1 << 10
+
+// words is the library's error as one clean line.
+func words(err error) string {
+	s := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
+	if len(s) > maxErrorText {
+		s = strings.ToValidUTF8(s[:maxErrorText], "") + "…"
+	}
+	return s
+}
+
 // loadError types the library's error at LOAD.
 func loadError(err error) error {
 	if outOfMemory(err) {
-		return workerkit.OOM("ONNX Runtime found no memory for the model: %v", err)
+		return workerkit.OOM("ONNX Runtime found no memory for the model: %s", words(err))
 	}
-	return workerkit.ArtifactInvalid("ONNX Runtime refuses the model: %v", err)
+	return workerkit.ArtifactInvalid("ONNX Runtime refuses the model: %s", words(err))
 }
 
 // runError types the library's error during a request.
 func runError(err error) error {
 	if outOfMemory(err) {
-		return workerkit.OOM("ONNX Runtime found no memory for the request: %v; lower runtime_config.%s", err, optBatchTokens)
+		return workerkit.OOM("ONNX Runtime found no memory for the request: %s; lower runtime_config.%s", words(err), optBatchTokens)
 	}
-	return workerkit.EngineFailed("ONNX Runtime failed: %v", err)
+	return workerkit.EngineFailed("ONNX Runtime failed: %s", words(err))
 }

@@ -71,9 +71,12 @@ type lookup struct {
 }
 
 func (m *Model) lookups() []lookup {
-	var found []lookup
+	if m.tables != nil {
+		return m.tables
+	}
+	found := []lookup{}
 	add := func(table, indices string, position bool) {
-		if dims := m.tableDims(table); len(dims) >= 2 {
+		if dims := m.tableDims(table); len(dims) >= 2 && dims[0] > 0 && dims[1] > 0 {
 			found = append(found, lookup{dims, indices, position})
 		}
 	}
@@ -89,6 +92,7 @@ func (m *Model) lookups() []lookup {
 			add(n.Inputs[4], n.Inputs[1], false)
 		}
 	}
+	m.tables = found
 	return found
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // ErrORTFormat says that the file is ONNX Runtime's own format (.ort), which
@@ -73,6 +74,7 @@ type Model struct {
 	External map[string]bool
 
 	producers map[string]int // the index in Nodes by output
+	tables    []lookup       // all row-wise look-ups
 }
 
 // Value is an input or output of the graph. A dimension that is not fixed is -1.
@@ -83,11 +85,19 @@ type Value struct {
 	Dims   []int64 // nil where the file does not say
 }
 
+// maxShown bounds the name of a value in messages.
+const maxShown = 64
+
 func (v Value) String() string {
-	if !v.Tensor {
-		return v.Name + " (no tensor)"
+	name := v.Name
+	if len(name) > maxShown {
+		name = name[:maxShown] + "…"
 	}
-	return fmt.Sprintf("%s (%s %v)", v.Name, v.Type, v.Dims)
+	name = strings.ToValidUTF8(name, "?")
+	if !v.Tensor {
+		return name + " (no tensor)"
+	}
+	return fmt.Sprintf("%s (%s %v)", name, v.Type, v.Dims)
 }
 
 // Tensor is a weight or a constant. Ints holds its content where that is
