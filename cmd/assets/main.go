@@ -24,8 +24,16 @@ type cli struct {
 }
 
 type selection struct {
-	All   bool     `help:"Also the libraries of the other platforms." xor:"which"`
-	Names []string `arg:"" optional:"" name:"name" help:"Assets, in place of all that this platform uses." xor:"which"`
+	All   bool     `help:"Also the libraries of the other platforms."`
+	Names []string `arg:"" optional:"" name:"name" help:"Assets, in place of all that this platform uses."`
+}
+
+// Validate stands in for kong's xor tag, which does not see arguments.
+func (s selection) Validate() error {
+	if s.All && len(s.Names) > 0 {
+		return errors.New("--all and names exclude each other")
+	}
+	return nil
 }
 
 func (s selection) names(store *assets.Store) ([]string, error) {
@@ -45,7 +53,7 @@ func (c syncCmd) Run(ctx context.Context, store *assets.Store) error {
 	if err := store.Sync(ctx, names...); err != nil {
 		return err
 	}
-	fmt.Printf("%d assets in %s, verified\n", len(names), store.Dir())
+	fmt.Printf("%d verified in %s\n", len(names), store.Dir())
 	return nil
 }
 

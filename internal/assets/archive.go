@@ -68,8 +68,10 @@ func extract(archive *os.File, files []File, dir *os.Root) error {
 			return fmt.Errorf("entry %q: %w", name, err)
 		}
 		if got != f.SHA256 {
-			return &DigestError{File: name, Want: f.SHA256, Got: got,
-				Next: "the package is the pinned one, so the entry's own digest in the lock is wrong"}
+			return &DigestError{
+				File: name, Want: f.SHA256, Got: got,
+				Next: "the package is the pinned one, so the entry's own digest in the lock is wrong",
+			}
 		}
 		return nil
 	})

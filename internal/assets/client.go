@@ -3,7 +3,6 @@ package assets
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,7 +62,7 @@ var clients = map[string]client{
 			if p.Platform != "" {
 				args = append(args, "--python-version", wheelPython, "--implementation", "cp", "--platform", p.Platform)
 			}
-			return append(args, p.Name+"=="+p.Version)
+			return append(args, p.Name+"=="+string(p.Version))
 		},
 	},
 	"npm": {
@@ -72,7 +71,7 @@ var clients = map[string]client{
 		what:    "npm",
 		install: "install Node.js 20 or newer (Debian: apt-get install npm; macOS: brew install node)",
 		download: func(p *Package, dir string) []string {
-			return []string{"pack", "--ignore-scripts", "--silent", "--pack-destination", dir, p.Name + "@" + p.Version}
+			return []string{"pack", "--ignore-scripts", "--silent", "--pack-destination", dir, p.Name + "@" + string(p.Version)}
 		},
 	},
 	"maven": {
@@ -82,7 +81,7 @@ var clients = map[string]client{
 		install: "install Maven 3.6 or newer (Debian: apt-get install maven; macOS: brew install maven)",
 		download: func(p *Package, dir string) []string {
 			return []string{
-				"-B", "-q", "-ntp", mavenCopy, "-Dartifact=" + p.Name + ":" + p.Version + ":jar",
+				"-B", "-q", "-ntp", mavenCopy, "-Dartifact=" + p.Name + ":" + string(p.Version) + ":jar",
 				"-DoutputDirectory=" + dir, "-Dmdep.useBaseVersion=true",
 			}
 		},
@@ -144,7 +143,8 @@ func run(ctx context.Context, dir, program string, args ...string) ([]byte, erro
 	cmd.WaitDelay = killDelay
 	out, err := cmd.CombinedOutput()
 	if err != nil && ctx.Err() != nil {
-		err = errors.Join(ctx.Err(), err)
+		// That the program was killed is only the consequence.
+		err = ctx.Err()
 	}
 	return out, err
 }

@@ -20,9 +20,9 @@ func (l *Lock) checkBindings(gomod string) error {
 	if err != nil {
 		return err
 	}
-	required := map[string]string{}
+	required := map[string]Version{}
 	for _, r := range mod.Require {
-		required[r.Mod.Path] = r.Mod.Version
+		required[r.Mod.Path] = Version(r.Mod.Version)
 	}
 	replaced := map[string]bool{}
 	for _, r := range mod.Replace {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 )
 
 // LockName is the name of the lock file, which stands in the root of the
@@ -25,11 +26,26 @@ const LockVersion = 1
 // Kind says what a file is to the project.
 type Kind string
 
+// The kinds of files.
 const (
 	Library Kind = "library" // a native library that a worker loads
 	Model   Kind = "model"   // weights, or what must stand beside them to use them
 	Licence Kind = "licence" // terms or notices that travel with the asset
 )
+
+// Version is a version as it was written.
+type Version string
+
+// UnmarshalYAML refuses a number: YAML would read 1.10 as 1.1.
+func (v *Version) UnmarshalYAML(node ast.Node) error {
+	text, ok := node.(*ast.StringNode)
+	if !ok {
+		at := node.GetToken().Position
+		return fmt.Errorf("[%d:%d] version: %s is not a string, quote it", at.Line, at.Column, node)
+	}
+	*v = Version(text.Value)
+	return nil
+}
 
 // Lock is the decoded assets.lock.
 type Lock struct {
@@ -40,8 +56,8 @@ type Lock struct {
 // Asset is one directory of the store. It comes either out of a package or
 // from a script of ours, never both.
 type Asset struct {
-	Name    string `yaml:"name"`
-	Version string `yaml:"version"`
+	Name    string  `yaml:"name"`
+	Version Version `yaml:"version"`
 	// Licence is an SPDX expression.
 	Licence string `yaml:"licence"`
 	// Platform is GOOS/GOARCH, or empty where the files are the same everywhere.
@@ -57,8 +73,8 @@ type Asset struct {
 
 // Binding names the Go module that a native library is known to work with.
 type Binding struct {
-	Module  string `yaml:"module"`
-	Version string `yaml:"version"`
+	Module  string  `yaml:"module"`
+	Version Version `yaml:"version"`
 }
 
 // Package names what a package client downloads.
@@ -66,8 +82,8 @@ type Package struct {
 	// Client is pip, npm or maven.
 	Client string `yaml:"client"`
 	// Name is the client's own: for maven group:artifact.
-	Name    string `yaml:"name"`
-	Version string `yaml:"version"`
+	Name    string  `yaml:"name"`
+	Version Version `yaml:"version"`
 	// Platform is pip's platform tag, empty for a package that has none.
 	Platform string `yaml:"platform"`
 	// File is the name that the client gives the download; its ending says
@@ -227,7 +243,7 @@ func (p *Package) check() error {
 	if _, ok := clients[p.Client]; !ok {
 		return fmt.Errorf("client: %q is not pip, npm or maven", p.Client)
 	}
-	for _, f := range []struct{ field, value string }{{"name", p.Name}, {"version", p.Version}, {"file", p.File}} {
+	for _, f := range []struct{ field, value string }{{"name", p.Name}, {"version", string(p.Version)}, {"file", p.File}} {
 		if !argumentPattern.MatchString(f.value) {
 			return fmt.Errorf("%s: %q does not match %s", f.field, f.value, argumentPattern)
 		}

@@ -25,8 +25,8 @@ func (s *Store) make(ctx context.Context, a *Asset, root *os.Root) error {
 		return err
 	}
 	s.progress.say("making %s with %s", a.Name, a.Made.Script)
-	out := filepath.Join(s.tmp(), a.Name+".out")
-	if err := os.MkdirAll(out, 0o755); err != nil {
+	out, err := s.scratch()
+	if err != nil {
 		return err
 	}
 	// -B: no compiled files beside a script that imports its neighbour.
@@ -63,8 +63,10 @@ func takeOver(a *Asset, out string, root *os.Root) error {
 			return err
 		}
 		if got != f.SHA256 {
-			return &DigestError{File: f.Path, Want: f.SHA256, Got: got,
-				Next: fmt.Sprintf("%s or a package of %s was changed; if that is meant, pin the new digest", a.Made.Script, a.Made.Requirements)}
+			return &DigestError{
+				File: f.Path, Want: f.SHA256, Got: got,
+				Next: fmt.Sprintf("%s or a package of %s was changed; if that is meant, pin the new digest", a.Made.Script, a.Made.Requirements),
+			}
 		}
 		made = slices.DeleteFunc(made, func(name string) bool { return name == f.Path })
 	}

@@ -35,6 +35,7 @@ func (p *Progress) expect(total int64) {
 		progressbar.OptionSetWriter(p.w),
 		progressbar.OptionSetWidth(barWidth),
 		progressbar.OptionShowBytes(true),
+		progressbar.OptionShowTotalBytes(true),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionClearOnFinish(),
 	)
@@ -47,10 +48,12 @@ func (p *Progress) say(format string, args ...any) {
 		_ = p.bar.Clear()
 	}
 	fmt.Fprintf(p.w, format+"\n", args...)
-	p.add(0)
+	if p.bar != nil {
+		_ = p.bar.RenderBlank()
+	}
 }
 
-// add moves the bar by n bytes and draws it.
+// add moves the bar by n bytes.
 func (p *Progress) add(n int64) {
 	if p.bar != nil {
 		_ = p.bar.Add64(n)

@@ -144,8 +144,11 @@ func (s *Store) All() []string {
 
 // Listed is one line of a listing.
 type Listed struct {
-	Name, Version, Licence, Platform string
-	Kind                             Kind
+	Name     string
+	Version  Version
+	Kind     Kind
+	Platform string // GOOS/GOARCH, or empty for any
+	Licence  string
 	// Present says that the asset was installed from the present entry of the
 	// lock; Check says whether its bytes still are what they were.
 	Present bool
@@ -161,7 +164,7 @@ func (s *Store) List() ([]Listed, error) {
 			return nil, err
 		}
 		kind, _ := a.kind()
-		list = append(list, Listed{a.Name, a.Version, a.Licence, a.Platform, kind, present})
+		list = append(list, Listed{a.Name, a.Version, kind, a.Platform, a.Licence, present})
 	}
 	return list, nil
 }
@@ -182,8 +185,10 @@ func (s *Store) complete(a *Asset) (bool, error) {
 		case err != nil:
 			return false, err
 		case got != f.SHA256:
-			return false, &DigestError{File: file, Want: f.SHA256, Got: got,
-				Next: "it was changed after it was verified; delete it and run `make assets`"}
+			return false, &DigestError{
+				File: file, Want: f.SHA256, Got: got,
+				Next: "it was changed after it was verified; delete it and run `make assets`",
+			}
 		}
 	}
 	return true, nil

@@ -110,6 +110,20 @@ func (s *Store) acquire(ctx context.Context) (unlock func(), err error) {
 
 func (s *Store) tmp() string { return filepath.Join(s.dir, ".tmp") }
 
+// scratch makes a directory under a name that was never used before: a client
+// may outlive the sync that was killed over it and go on writing to its own.
+func (s *Store) scratch() (string, error) {
+	if err := os.MkdirAll(s.tmp(), 0o755); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(s.tmp(), "")
+	if err != nil {
+		return "", err
+	}
+	// MkdirTemp keeps others out; an asset is for whoever can read the repository.
+	return dir, os.Chmod(dir, 0o755)
+}
+
 // checkClients names every client that the assets need and that is not here,
 // before the first of them has been waited for.
 func (s *Store) checkClients(ctx context.Context, missing []*Asset) error {
@@ -144,8 +158,8 @@ func (s *Store) downloadSize(missing []*Asset) int64 {
 
 // install builds an asset in .tmp and moves it into place.
 func (s *Store) install(ctx context.Context, a *Asset) error {
-	dir := filepath.Join(s.tmp(), a.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := s.scratch()
+	if err != nil {
 		return err
 	}
 	build := s.make
@@ -182,8 +196,10 @@ func (s *Store) unpack(ctx context.Context, a *Asset, root *os.Root) error {
 		return err
 	}
 	if got != p.SHA256 {
-		return &DigestError{File: f.Name(), Want: p.SHA256, Got: got,
-			Next: "the cached package was changed after it was verified; delete it and run `make assets`"}
+		return &DigestError{
+			File: f.Name(), Want: p.SHA256, Got: got,
+			Next: "the cached package was changed after it was verified; delete it and run `make assets`",
+		}
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -198,11 +214,8 @@ func (s *Store) unpack(ctx context.Context, a *Asset, root *os.Root) error {
 // is known to be the pinned one.
 func (s *Store) download(ctx context.Context, name string, p *Package) error {
 	s.progress.say("fetching %s: %s %s with %s, %s", name, p.Name, p.Version, p.Client, megabytes(p.Size))
-	dir := filepath.Join(s.tmp(), "download")
-	if err := os.RemoveAll(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := s.scratch()
+	if err != nil {
 		return err
 	}
 	file, err := p.fetch(ctx, dir)
@@ -214,8 +227,10 @@ func (s *Store) download(ctx context.Context, name string, p *Package) error {
 		return err
 	}
 	if got != p.SHA256 {
-		return &DigestError{File: p.File, Want: p.SHA256, Got: got,
-			Next: fmt.Sprintf("the index that %s is set up for serves other bytes than were pinned; they were thrown away", p.Client)}
+		return &DigestError{
+			File: p.File, Want: p.SHA256, Got: got,
+			Next: fmt.Sprintf("the index that %s is set up for serves other bytes than were pinned; they were thrown away", p.Client),
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(s.cacheFile(p)), 0o755); err != nil {
 		return err
@@ -245,6 +260,10 @@ func (s *Store) place(a *Asset, dir string) error {
 	if err != nil {
 		return err
 	}
+	aside, err := s.scratch()
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(s.stampFile(a)), 0o755); err != nil {
 		return err
 	}
@@ -253,16 +272,16 @@ func (s *Store) place(a *Asset, dir string) error {
 	}
 	final := filepath.Join(s.dir, a.Name)
 	if _, err := os.Stat(final); err == nil {
-		if err := os.Rename(final, filepath.Join(s.tmp(), a.Name+".old")); err != nil {
+		if err := os.Rename(final, filepath.Join(aside, "old")); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(dir, final); err != nil {
 		return err
 	}
-	temporary := filepath.Join(s.tmp(), a.Name+".stamp")
-	if err := os.WriteFile(temporary, []byte(stamp), 0o644); err != nil {
+	written := filepath.Join(aside, "stamp")
+	if err := os.WriteFile(written, []byte(stamp), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(temporary, s.stampFile(a))
+	return os.Rename(written, s.stampFile(a))
 }
