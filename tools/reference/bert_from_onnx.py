@@ -84,7 +84,7 @@ def _config(graph, weights):
         intermediate_size=weights["encoder.layer.0.intermediate.dense.weight"].shape[0],
         max_position_embeddings=weights["embeddings.position_embeddings.weight"].shape[0],
         type_vocab_size=weights["embeddings.token_type_embeddings.weight"].shape[0],
-        hidden_act=_activation(graph),
+        hidden_act=_activation(graph, layers),
         layer_norm_eps=_layer_norm_epsilon(graph),
     )
 
@@ -103,11 +103,10 @@ def _layer_norm_epsilon(graph):
     return float(f"{value:.6g}")
 
 
-def _activation(graph):
-    if {node.op_type for node in graph.node} & {"Tanh", "Relu", "Sigmoid"} or not any(
-        n.op_type == "Erf" for n in graph.node
-    ):
-        raise ValueError("the activation is not the exact GELU (Erf): extend bert_from_onnx.py before trusting it")
+def _activation(graph, layers):
+    """Returns "gelu" if every layer has one Erf, which only the exact GELU needs; ValueError otherwise."""
+    if sum(node.op_type == "Erf" for node in graph.node) != layers:
+        raise ValueError("the activation is not the exact GELU: extend bert_from_onnx.py before trusting it")
     return "gelu"
 
 

@@ -10,7 +10,6 @@ import json
 import platform
 
 import numpy
-import torch
 import zstandard
 
 SCHEMA = 1
@@ -24,7 +23,7 @@ LIBRARIES = ("sentence-transformers", "transformers", "torch", "tokenizers", "nu
 def write(folder, rows, vectors, source, encoder, recorded_on):
     """Writes the three files into `folder`; `vectors` is [len(rows), dims] float32, in the order of `rows`."""
     folder.mkdir(parents=True, exist_ok=True)
-    lines = "".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows).encode()
+    lines = json_lines(rows)
     matrix = numpy.ascontiguousarray(vectors, dtype="<f4").tobytes()
     provenance = {
         "schema": SCHEMA,
@@ -46,17 +45,16 @@ def write(folder, rows, vectors, source, encoder, recorded_on):
             "max_tokens": encoder.limit,
             "attention": encoder.attention,
         },
-        "inputs": {"count": len(rows), "tokens": sum(len(row["ids"]) for row in rows), "sha256": _sha256(lines)},
-        "vectors": {"sha256": _sha256(matrix)},
+        "inputs": {"count": len(rows), "tokens": sum(len(row["ids"]) for row in rows), "sha256": sha256(lines)},
+        "vectors": {"sha256": sha256(matrix)},
         "libraries": {"python": platform.python_version()}
         | {name: importlib.metadata.version(name) for name in LIBRARIES},
         # The last bits of a float32 product depend on the vector instructions that computed it.
-        "cpu": {"architecture": platform.machine(), "capability": torch.backends.cpu.get_cpu_capability()},
+        "cpu": {"architecture": platform.machine(), "capability": encoder.capability},
         "recorded_on": recorded_on.isoformat(),
     }
-    compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-    (folder / f"{INPUTS}.zst").write_bytes(compressor.compress(lines))
-    (folder / f"{VECTORS}.zst").write_bytes(compressor.compress(matrix))
+    compress(folder / f"{INPUTS}.zst", lines)
+    compress(folder / f"{VECTORS}.zst", matrix)
     (folder / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n")
 
 
@@ -74,14 +72,25 @@ def read(folder):
     return rows, vectors, provenance
 
 
+def json_lines(objects):
+    """Returns the UTF-8 bytes of one compact JSON object a line, every line ended."""
+    return "".join(json.dumps(o, ensure_ascii=False, separators=(",", ":")) + "\n" for o in objects).encode()
+
+
+def compress(path, data):
+    """Writes `data` to `path` as one zstd frame with a checksum."""
+    path.write_bytes(zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True).compress(data))
+
+
 def _decompress(path, want):
     data = zstandard.ZstdDecompressor().decompress(path.read_bytes())
-    if _sha256(data) != want:
+    if sha256(data) != want:
         raise ValueError(
             f"{path}: the uncompressed bytes are not those that {PROVENANCE} names; restore the file from git"
         )
     return data
 
 
-def _sha256(data):
+def sha256(data):
+    """Returns the SHA-256 of `data` as lower-case hex."""
     return hashlib.sha256(data).hexdigest()

@@ -20,6 +20,7 @@ class Encoder:
     tokenizer: the model's own tokenizer.json with truncation and padding off.
     limit: the position limit in ids, special tokens included.
     dims: components of a vector.
+    attention, capability: the attention kernel and the CPU's vector instructions that torch chose, for the provenance.
     """
 
     def __init__(self, source, package_file):
@@ -39,6 +40,7 @@ class Encoder:
         self._model.max_seq_length = self.limit
         self.dims = self._model.get_embedding_dimension()
         self.attention = config._attn_implementation
+        self.capability = torch.backends.cpu.get_cpu_capability()
         _require(self._model, source)
 
     def embed(self, ids):
@@ -70,9 +72,7 @@ class Encoder:
 
 
 def _from_folder(folder):
-    return SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": torch.float32}
-    )
+    return SentenceTransformer(str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": torch.float32})
 
 
 def _from_onnx(source, weights, tokenizer):
