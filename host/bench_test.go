@@ -1,0 +1,51 @@
+//go:build linux || darwin
+
+package host_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/synapse-module/workers/host"
+)
+
+// percentiles reports the p50 and p99 of what b.Loop measured one by one.
+func percentiles(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
+}
+
+func BenchmarkPing(b *testing.B) {
+	w := start(b, fakeSpec(b))
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := w.Ping(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	percentiles(b, took)
+}
+
+// BenchmarkEmbed64x384 is 64 rows of 8 ids to 64 vectors of 384 f32.
+func BenchmarkEmbed64x384(b *testing.B) {
+	w := start(b, fakeSpec(b))
+	ref := load(b, w, map[string]any{"dims": 384})
+	rows := make([][]int32, 64)
+	for i := range rows {
+		rows[i] = []int32{1, 2, 3, 4, 5, 6, 7, 8}
+	}
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if _, err := w.Embed(context.Background(), host.EmbedRequest{Model: ref, Pooling: "cls", Rows: rows}); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	percentiles(b, took)
+}

@@ -1,0 +1,5 @@
+//go:build darwin
+
+package host_test
+
+func moduleMain() {}
