@@ -42,26 +42,39 @@ var shapes = map[Type]shape{
 	TypeErr:         {0, []string{"code", "msg"}},
 }
 
+// requiredNames is every name that some type requires: what Parse remembers of a
+// frame, so that a frame of a million members costs no more than its bytes.
+var requiredNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, s := range shapes {
+		for _, name := range s.required {
+			names[name] = true
+		}
+	}
+	return names
+}()
+
 // Header is a control frame whose type is known and whose JSON is sound. Its
 // members are not decoded yet, so that even a request with a malformed member
 // can be answered in step. It refers to the payload that it was parsed from.
 type Header struct {
 	Type      Type
-	ReqID     ID   // zero where it is absent or malformed
+	ReqID     ID   // zero where it is absent, doubled or malformed
 	RawFrames int  // how many raw frames follow
 	Known     bool // a type of this version
 
 	payload []byte
-	members []string // present and not null
+	members []string // of requiredNames, those that are present and not null
 }
 
 // Parse reads of a control frame what a receiver must know before it may trust
 // the rest. Whatever leaves open how the stream goes on is a [ViolationError]:
 // bytes that are not one JSON object in UTF-8, a type that is absent, doubled or
-// no string, raw_frames of an unknown type that is not 0..[MaxRawFrames].
+// no string, raw_frames of an unknown type that is doubled or not
+// 0..[MaxRawFrames].
 func Parse(payload []byte) (Header, error) {
 	h := Header{payload: payload}
-	dec := jsontext.NewDecoder(bytes.NewReader(payload), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(payload), jsontext.AllowDuplicateNames(true))
 	if dec.PeekKind() != jsontext.KindBeginObject {
 		return h, Violation("a control frame does not hold a JSON object")
 	}
@@ -69,6 +82,7 @@ func Parse(payload []byte) (Header, error) {
 		return h, notJSON(err)
 	}
 	var rawFrames jsontext.Value
+	var idSeen, rawFramesTwice bool
 	for dec.PeekKind() != jsontext.KindEndObject {
 		name, err := dec.ReadToken()
 		if err != nil {
@@ -79,7 +93,7 @@ func Parse(payload []byte) (Header, error) {
 		if err != nil {
 			return h, notJSON(err)
 		}
-		if value.Kind() != jsontext.KindNull {
+		if value.Kind() != jsontext.KindNull && requiredNames[member] && !slices.Contains(h.members, member) {
 			h.members = append(h.members, member)
 		}
 		switch member {
@@ -93,8 +107,13 @@ func Parse(payload []byte) (Header, error) {
 			}
 			h.Type = Type(s)
 		case "req_id":
-			h.ReqID, _ = idOf(value) // a malformed one is said by Decode
+			id, err := idOf(value)
+			if idSeen || err != nil {
+				id = "" // Decode says what is wrong with it
+			}
+			h.ReqID, idSeen = id, true
 		case "raw_frames":
+			rawFramesTwice = rawFrames != nil
 			rawFrames = bytes.Clone(value)
 		}
 	}
@@ -110,6 +129,9 @@ func Parse(payload []byte) (Header, error) {
 	if s, ok := shapes[h.Type]; ok {
 		h.Known, h.RawFrames = true, s.rawFrames
 		return h, nil
+	}
+	if rawFramesTwice {
+		return h, Violation("%s with two members \"raw_frames\"", clip(string(h.Type)))
 	}
 	if rawFrames != nil {
 		var n uint8
@@ -155,10 +177,6 @@ func (h Header) DecodeErr() error {
 // describe says in the wire's terms what the JSON package found: the member's
 // path and what was there, without the names of Go types.
 func describe(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
-		return e.Msg
-	}
 	var syn *jsontext.SyntacticError
 	if errors.As(err, &syn) {
 		if errors.Is(syn, jsontext.ErrDuplicateName) {
@@ -168,12 +186,28 @@ func describe(err error) string {
 	}
 	var sem *json.SemanticError
 	if errors.As(err, &sem) {
-		if len(sem.JSONValue) > 0 {
+		var e *Error
+		switch {
+		case errors.As(sem.Err, &e):
+			return fmt.Sprintf("the member %q: %s", path(sem.JSONPointer), e.Msg)
+		case len(sem.JSONValue) > 0:
 			return fmt.Sprintf("the member %q is %s, which does not fit", path(sem.JSONPointer), clip(string(sem.JSONValue)))
 		}
-		return fmt.Sprintf("the member %q is a JSON %s, which does not fit", path(sem.JSONPointer), sem.JSONKind)
+		return fmt.Sprintf("the member %q is a JSON %s, which does not fit", path(sem.JSONPointer), kindName(sem.JSONKind))
 	}
 	return err.Error()
+}
+
+// kindName is a kind's name; the JSON package's own for the two containers is
+// their bracket.
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case jsontext.KindBeginObject:
+		return "object"
+	case jsontext.KindBeginArray:
+		return "array"
+	}
+	return k.String()
 }
 
 // path turns the JSON pointer /items/3/n_tokens into items[3].n_tokens.
@@ -195,17 +229,14 @@ func path(p jsontext.Pointer) string {
 // clip bounds what an error repeats of a peer's bytes.
 func clip(s string) string {
 	const most = 64
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return cutText(s, most)
 }
 
 // appendMessage appends m's control-frame payload: its members after "type".
 func appendMessage(b []byte, m Message) ([]byte, error) {
 	body, err := json.Marshal(m, jsontext.PreserveRawStrings(true))
 	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", m.MessageType(), err)
+		return nil, &EncodeError{Type: m.MessageType(), Err: err}
 	}
 	b = append(b, `{"type":"`...)
 	b = append(b, m.MessageType()...)
@@ -216,5 +247,5 @@ func appendMessage(b []byte, m Message) ([]byte, error) {
 	return append(b, body[1:]...), nil
 }
 
-// Marshal returns m as the payload of a control frame.
+// Marshal returns m as the payload of a control frame, or an [EncodeError].
 func Marshal(m Message) ([]byte, error) { return appendMessage(nil, m) }

@@ -86,6 +86,7 @@ func TreeDigest(fsys fs.FS, tee func(name string) (io.WriteCloser, error)) (Dige
 	if len(files) == 0 {
 		return "", fmt.Errorf("the directory holds no file")
 	}
+	var closing error // of a copy: dirhash does not look at what Close returns
 	sum, err := dirhash.Hash1(files, func(name string) (io.ReadCloser, error) {
 		f, err := fsys.Open(name)
 		if err != nil || tee == nil {
@@ -96,8 +97,11 @@ func TreeDigest(fsys fs.FS, tee func(name string) (io.WriteCloser, error)) (Dige
 			f.Close()
 			return nil, err
 		}
-		return &teeFile{io.TeeReader(f, w), f, w}, nil
+		return &teeFile{io.TeeReader(f, w), f, w, &closing}, nil
 	})
+	if err == nil {
+		err = closing
+	}
 	if err != nil {
 		return "", err
 	}
@@ -122,18 +126,17 @@ func kindOf(m fs.FileMode) string {
 	return "special file"
 }
 
-// teeFile is a file whose bytes go to w as well, and whose Close closes both:
-// dirhash ignores the error of Close, so a failing copy shows in its Write.
+// teeFile is a file whose bytes go to w as well. Its Close closes both, and notes
+// in failed that the copy did not reach its disk.
 type teeFile struct {
 	io.Reader
-	f io.Closer
-	w io.Closer
+	f, w   io.Closer
+	failed *error
 }
 
 func (t *teeFile) Close() error {
-	werr := t.w.Close()
-	if err := t.f.Close(); err != nil {
-		return err
+	if err := t.w.Close(); err != nil && *t.failed == nil {
+		*t.failed = fmt.Errorf("the private copy: %w", err)
 	}
-	return werr
+	return t.f.Close()
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Code is the machine-readable reason of an ERR.
 type Code string
@@ -33,9 +36,21 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && (t.Msg == "" || t.Msg == e.Msg)
 }
 
-// Errorf makes an [Error].
+// Errorf makes an [Error] that an ERR can carry whatever the arguments are:
+// engines and file systems give bytes that are not UTF-8, and a peer's path may
+// be as long as a frame. What is not UTF-8 becomes U+FFFD, what is over
+// [MaxMsgBytes] is cut and ends in "…".
 func Errorf(code Code, format string, args ...any) *Error {
-	return &Error{Code: code, Msg: fmt.Sprintf(format, args...)}
+	msg := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
+	return &Error{Code: code, Msg: cutText(msg, MaxMsgBytes)}
+}
+
+// cutText bounds a text to most bytes and the mark of the cut.
+func cutText(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // ViolationError says that the peer broke the protocol in a way after which the
@@ -58,6 +73,17 @@ func (e *ViolationError) Unwrap() error { return e.Err }
 func Violation(format string, args ...any) *ViolationError {
 	return &ViolationError{Reason: fmt.Sprintf(format, args...)}
 }
+
+// EncodeError is a message that has no JSON text, such as one with a string that
+// is not UTF-8. Nothing has been sent and the connection is still in step.
+type EncodeError struct {
+	Type Type
+	Err  error
+}
+
+func (e *EncodeError) Error() string { return fmt.Sprintf("encode %s: %v", e.Type, e.Err) }
+
+func (e *EncodeError) Unwrap() error { return e.Err }
 
 // OversizeError is a frame longer than the limit in force. Read, it arrives
 // inside a [ViolationError]; written, nothing has been sent and the connection

@@ -15,6 +15,7 @@ const lengthBytes = 4
 type FrameReader struct {
 	r     *bufio.Reader
 	limit uint32
+	head  [lengthBytes]byte // the length being read: a local one would be an allocation a frame
 }
 
 // NewFrameReader reads frames of at most limit bytes from r.
@@ -78,14 +79,13 @@ func (f *FrameReader) DiscardRaw() error {
 
 // length reads a frame's length and holds it to the limit.
 func (f *FrameReader) length() (uint32, error) {
-	var b [lengthBytes]byte
-	if _, err := io.ReadFull(f.r, b[:]); err != nil {
+	if _, err := io.ReadFull(f.r, f.head[:]); err != nil {
 		if err == io.EOF {
 			return 0, io.EOF
 		}
 		return 0, cut("a frame's length", err)
 	}
-	n := binary.LittleEndian.Uint32(b[:])
+	n := binary.LittleEndian.Uint32(f.head[:])
 	if n > f.limit {
 		return 0, &ViolationError{Reason: "oversized frame", Err: &OversizeError{Length: uint64(n), Limit: f.limit}}
 	}
@@ -140,8 +140,8 @@ type BuffersWriter interface {
 // FrameWriter writes messages to a stream, each with its raw frame in one
 // vectored write where the stream has such. It is not safe for concurrent use.
 type FrameWriter struct {
-	w      io.Writer
 	vector func(*net.Buffers) (int64, error) // nil where the stream has none
+	gather *bufio.Writer                     // nil where it has
 	limit  uint32
 	head   []byte
 	parts  net.Buffers
@@ -149,12 +149,14 @@ type FrameWriter struct {
 
 // NewFrameWriter writes frames of at most limit bytes to w.
 func NewFrameWriter(w io.Writer, limit uint32) *FrameWriter {
-	f := &FrameWriter{w: w, limit: limit}
+	f := &FrameWriter{limit: limit}
 	switch v := w.(type) {
 	case *net.UnixConn, *net.TCPConn:
 		f.vector = func(b *net.Buffers) (int64, error) { return b.WriteTo(w) }
 	case BuffersWriter:
 		f.vector = v.WriteBuffers
+	default:
+		f.gather = bufio.NewWriterSize(w, growStep)
 	}
 	return f
 }
@@ -162,16 +164,15 @@ func NewFrameWriter(w io.Writer, limit uint32) *FrameWriter {
 // SetLimit changes the largest frame that is sent, as HELLO_ACK does.
 func (f *FrameWriter) SetLimit(limit uint32) { f.limit = limit }
 
-// Write sends a message that no raw frame follows. An [OversizeError] means that
-// nothing was sent.
+// Write sends a message that no raw frame follows. An [OversizeError] and an
+// [EncodeError] mean that nothing was sent; any other error ends the stream.
 func (f *FrameWriter) Write(m Message) error {
 	return f.send(m, nil, false)
 }
 
 // WriteRaw sends a message and, in the same write, one raw frame whose payload
 // is parts in order. The parts are handed to the kernel as they are, so they
-// must not change until WriteRaw returns. An [OversizeError] means that nothing
-// was sent.
+// must not change until WriteRaw returns. Its errors are those of Write.
 func (f *FrameWriter) WriteRaw(m Message, parts ...[]byte) error {
 	return f.send(m, parts, true)
 }
@@ -213,14 +214,13 @@ func (f *FrameWriter) send(m Message, raw [][]byte, hasRaw bool) error {
 // sequential serves streams without vectored writes (named pipes): pieces are
 // gathered so that a batch of small rows is not a system call a row.
 func (f *FrameWriter) sequential(head []byte, raw [][]byte) error {
-	w := bufio.NewWriterSize(f.w, growStep)
-	if _, err := w.Write(head); err != nil {
+	if _, err := f.gather.Write(head); err != nil {
 		return err
 	}
 	for _, p := range raw {
-		if _, err := w.Write(p); err != nil {
+		if _, err := f.gather.Write(p); err != nil {
 			return err
 		}
 	}
-	return w.Flush()
+	return f.gather.Flush()
 }

@@ -60,7 +60,7 @@ func idOf(v jsontext.Value) (ID, error) {
 	case jsontext.KindNull:
 		return "", nil // "none"; where an id is due, Decode takes null for absent
 	default:
-		return "", Errorf(CodeRequestInvalid, "an id is a JSON %s, wanted a number or a string", v.Kind())
+		return "", Errorf(CodeRequestInvalid, "an id is a JSON %s, wanted a number or a string", kindName(v.Kind()))
 	}
 	if n > MaxIDBytes {
 		return "", Errorf(CodeRequestInvalid, "an id of %d bytes is over the limit of %d", n, MaxIDBytes)

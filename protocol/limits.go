@@ -22,6 +22,10 @@ const (
 	// the quotes of a string: it is echoed, so it must not become a payload.
 	MaxIDBytes = 128
 
+	// MaxMsgBytes bounds the text of an ERR: with every byte of it escaped in
+	// JSON (six for one) it still fits the smallest frame limit.
+	MaxMsgBytes = 8 << 10
+
 	// MaxRawFrames bounds "raw_frames" of a message of unknown type: an older
 	// worker reads them only to stay in step.
 	MaxRawFrames = 16

@@ -16,7 +16,7 @@ func (e *SocketPathError) Error() string {
 // CheckSocketPath returns a [SocketPathError] for a path that cannot be bound or
 // connected to on this system.
 func CheckSocketPath(path string) error {
-	if maxSocketPath > 0 && len(path) > maxSocketPath {
+	if len(path) > maxSocketPath {
 		return &SocketPathError{Path: path, Limit: maxSocketPath}
 	}
 	return nil

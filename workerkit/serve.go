@@ -72,10 +72,15 @@ func (s *server) serve(ctx context.Context, r *request) error {
 	if err == nil {
 		err = s.send(a)
 		var oversize *protocol.OversizeError
-		if !errors.As(err, &oversize) {
+		var unsayable *protocol.EncodeError
+		switch {
+		case errors.As(err, &oversize):
+			err = protocol.Errorf(protocol.CodeResponseTooLarge, "the answer does not fit: %v; ask for less at once", oversize)
+		case errors.As(err, &unsayable):
+			err = EngineFailed("the engine's answer is no JSON: %v", unsayable)
+		default:
 			return err
 		}
-		err = protocol.Errorf(protocol.CodeResponseTooLarge, "the answer does not fit: %v; ask for less at once", oversize)
 	}
 	var refusal *protocol.Error
 	if !errors.As(err, &refusal) {
