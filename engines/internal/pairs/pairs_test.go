@@ -31,3 +31,29 @@ func TestLayouts(t *testing.T) {
 		}
 	}
 }
+
+func TestTypes(t *testing.T) {
+	query, document := []int32{7, 8}, []int32{9}
+	if got := BERT(101, 102).AppendTypes([]int32{-1}, query, document); !slices.Equal(got, []int32{-1, 0, 0, 0, 0, 1, 1}) {
+		t.Errorf("BERT: %v", got)
+	}
+	if got := RoBERTa(0, 2).AppendTypes(nil, query, document); !slices.Equal(got, make([]int32, 7)) {
+		t.Errorf("RoBERTa: %v", got)
+	}
+}
+
+func TestValid(t *testing.T) {
+	for name, l := range map[string]Layout{
+		"empty":        {},
+		"no document":  {Pair: []Piece{{Part: Query}}},
+		"turned round": {Pair: []Piece{{Part: Document}, {Part: Query}}},
+		"twice":        {Pair: []Piece{{Part: Query}, {Part: Document}, {Part: Document}}},
+	} {
+		if l.Valid() {
+			t.Errorf("%s: taken for a layout", name)
+		}
+	}
+	if !BERT(101, 102).Valid() || !RoBERTa(0, 2).Valid() {
+		t.Error("real layouts are refused")
+	}
+}
