@@ -25,7 +25,7 @@ func wantVectors(t *testing.T, m workerkit.Model, e onnxtest.Encoder, tolerance 
 	}
 	for _, p := range []workerkit.Pooling{workerkit.PoolingMean, workerkit.PoolingCLS, workerkit.PoolingLast} {
 		for i, got := range embed(t, m, p, rows...) {
-			states := e.States(rows[i])
+			states := e.States(rows[i], nil)
 			for col := range got {
 				want := states[0][col]
 				switch p {
@@ -176,6 +176,28 @@ func TestQuantizedRowsRunAlone(t *testing.T) {
 			if alone[col] != together[i][col] {
 				t.Fatalf("row %d: alone %v, in a request of four %v", i, alone, together[i])
 			}
+		}
+	}
+}
+
+// packed is asked for, alone is what a user gets who asks for nothing.
+func TestBatchingIsTheUsersToChoose(t *testing.T) {
+	quantized, float := onnxtest.BERT(), onnxtest.BERT()
+	quantized.Quantized = true
+	for _, c := range []struct {
+		encoder onnxtest.Encoder
+		config  string
+		calls   int
+	}{
+		{float, "", 1},
+		{float, `{"batching": "alone"}`, 3},
+		{quantized, "", 3},
+		{quantized, `{"batching": "packed"}`, 1},
+	} {
+		m := mustLoad(t, c.encoder.Model(), c.config)
+		embed(t, m, workerkit.PoolingMean, []int32{1}, []int32{2}, []int32{3})
+		if _, cuts := m.(*encoder).batcher.pack(rowsOf(1, 1, 1)); len(cuts) != c.calls {
+			t.Errorf("quantised %v, %s: %d calls, want %d", c.encoder.Quantized, c.config, len(cuts), c.calls)
 		}
 	}
 }

@@ -119,11 +119,6 @@ func TestLoadRefuses(t *testing.T) {
 	good(t)
 }
 
-func TestDirectoryIsRefused(t *testing.T) {
-	_, err := open(t).Load(t.Context(), workerkit.Artifact{Path: t.TempDir(), Name: "somewhere"}, workerkit.Config{})
-	wantCode(t, err, protocol.CodeArtifactInvalid, "directory")
-}
-
 // The memory is asked for before it is taken: a file larger than the machine is
 // refused, and the kernel has nothing to kill.
 func TestOutOfMemoryIsSaidBeforeLoading(t *testing.T) {

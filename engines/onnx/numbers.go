@@ -9,14 +9,19 @@ import (
 	"github.com/synapse-module/workers/engines/onnx/internal/onnxfile"
 )
 
-// numbers is the memory of one input, of the type that the graph wants.
+// numbers is the memory of one input, of the type that the graph wants. Each
+// method that writes fills places at to at+width: a row on the left, zeros as
+// padding on the right.
 type numbers interface {
 	// grow makes room for n numbers. The library keeps pointers into it, so it is
 	// pinned.
 	grow(n int, pins *runtime.Pinner)
 
-	// fill writes a row at place at, and padding up to width.
-	fill(r role, at int, row []int32, width int)
+	// copy writes the row itself.
+	copy(at, width int, row []int32)
+
+	// count writes n numbers, from first on in steps.
+	count(at, width, n, first, step int)
 
 	// tensor is a view of the first numbers, as many as the shape has.
 	tensor(s ort.Shape) (ort.Value, error)
@@ -36,27 +41,20 @@ func (b *numbersOf[T]) grow(n int, pins *runtime.Pinner) {
 	pins.Pin(&b.data[0])
 }
 
-// fill pads ids with 0: every vocabulary has it, and the mask hides it.
-func (b *numbersOf[T]) fill(r role, at int, row []int32, width int) {
-	n := len(row)
+func (b *numbersOf[T]) copy(at, width int, row []int32) {
 	dst := b.data[at : at+width]
-	clear(dst[n:])
-	switch r {
-	case roleIDs:
-		for i, id := range row {
-			dst[i] = T(id)
-		}
-	case roleMask:
-		for i := range n {
-			dst[i] = 1
-		}
-	case roleTypes:
-		clear(dst[:n])
-	case rolePositions:
-		for i := range n {
-			dst[i] = T(i)
-		}
+	for i, v := range row {
+		dst[i] = T(v)
 	}
+	clear(dst[len(row):])
+}
+
+func (b *numbersOf[T]) count(at, width, n, first, step int) {
+	dst := b.data[at : at+width]
+	for i := range n {
+		dst[i] = T(first + i*step)
+	}
+	clear(dst[n:])
 }
 
 func (b *numbersOf[T]) tensor(s ort.Shape) (ort.Value, error) {

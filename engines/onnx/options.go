@@ -5,6 +5,7 @@ import (
 
 	ort "github.com/yalue/onnxruntime_go"
 
+	"github.com/synapse-module/workers/engines/onnx/internal/sidecar"
 	"github.com/synapse-module/workers/workerkit"
 )
 
@@ -15,6 +16,12 @@ const (
 	optMaxTokens    = "max_tokens"
 	optVocabSize    = "vocab_size"
 	optPooling      = "pooling"
+	optBatching     = "batching"
+	optFile         = "file"
+	optOutput       = "output"
+	optPair         = "pair"
+	optScores       = "scores"
+	optLabel        = "label"
 	optOptimization = "optimization"
 )
 
@@ -29,6 +36,20 @@ const (
 	maxMaxTokens   = 1 << 20
 	maxVocabSize   = 1 << 30
 )
+
+// The values of batching.
+const (
+	batchingAuto   = "auto"
+	batchingAlone  = "alone"
+	batchingPacked = "packed"
+)
+
+// scoresSoftmax is the value of scores, beside those of package sidecar, for a
+// head of several labels.
+const scoresSoftmax = "softmax"
+
+// maxLabels is the most classes that label may choose from.
+const maxLabels = 1 << 16
 
 // optimizations are the library's levels of graph rewriting by name.
 var optimizations = map[string]ort.GraphOptimizationLevel{
@@ -50,6 +71,10 @@ func options() []workerkit.Option {
 			Help: "Most tokens of one call, padding counted; a single longer row still runs. Bounds memory.",
 		},
 		{
+			Name: optBatching, Kind: workerkit.KindEnum, Enum: []string{batchingAuto, batchingAlone, batchingPacked}, Default: batchingAuto,
+			Help: "Whether rows share a call. auto: not where the graph takes scales over the call, since company moves those vectors; packed trades that for speed.",
+		},
+		{
 			Name: optMaxTokens, Kind: workerkit.KindInt, Min: 1, Max: maxMaxTokens,
 			Help: "The longest row that passes. Needed where the graph has no table of positions; may lower the table's limit.",
 		},
@@ -60,7 +85,27 @@ func options() []workerkit.Option {
 		{
 			Name: optPooling, Kind: workerkit.KindEnum,
 			Enum: []string{string(workerkit.PoolingMean), string(workerkit.PoolingCLS), string(workerkit.PoolingLast)},
-			Help: "The model's own pooling, used for requests that name none. A bare ONNX file does not say it.",
+			Help: "The model's own pooling, used for requests that name none. A bare ONNX file does not say it; a sidecar's word is the default.",
+		},
+		{
+			Name: optFile, Kind: workerkit.KindString,
+			Help: "The ONNX file's path inside a directory that holds several.",
+		},
+		{
+			Name: optOutput, Kind: workerkit.KindString,
+			Help: "The graph's output to use, where its name does not tell.",
+		},
+		{
+			Name: optPair, Kind: workerkit.KindStrings,
+			Help: "How a reranker's pair is laid out, where no tokenizer.json tells: ids, $A and $B, each with :TYPE where the token type is not 0, such as 101 $A 102 $B:1 102:1.",
+		},
+		{
+			Name: optScores, Kind: workerkit.KindEnum, Enum: []string{string(sidecar.Raw), string(sidecar.Sigmoid), scoresSoftmax},
+			Help: "What a reranker's logits become, where config.json does not tell.",
+		},
+		{
+			Name: optLabel, Kind: workerkit.KindInt, Min: 0, Max: maxLabels - 1,
+			Help: "The label whose value is the score, where a reranker's head has several.",
 		},
 		{
 			Name: optOptimization, Kind: workerkit.KindEnum, Enum: []string{"off", "basic", "extended", "all"}, Default: "all",

@@ -1,25 +1,99 @@
 package onnx
 
 import (
-	"errors"
-	"runtime"
+	"slices"
 
-	ort "github.com/yalue/onnxruntime_go"
-
+	"github.com/synapse-module/workers/engines/internal/pairs"
 	"github.com/synapse-module/workers/engines/onnx/internal/onnxfile"
+	"github.com/synapse-module/workers/engines/onnx/internal/sidecar"
 	"github.com/synapse-module/workers/workerkit"
 )
 
-// plan is what is known of an encoder before its session is made.
+// plan is what is known of a model before its session is made.
 type plan struct {
-	inputs    []input
-	output    onnxfile.Value
-	dims      int // of the output per token; 0 where the file does not say
-	vocab     int
-	maxTokens int
-	width     int // of every call, where the graph fixes it; else 0
-	batcher   batcher
-	pooling   workerkit.Pooling // the model's own; empty where it is not known
+	arch          string
+	inputs        []input
+	output        output
+	dims          int // of the output; 0 where the file does not say
+	vocab         int
+	maxTokens     int
+	firstPosition int
+	width         int // of every call, where the graph fixes it; else 0
+	batcher       batcher
+
+	pooling workerkit.Pooling // an embedder's own; empty where it is not known
+	after   []sidecar.Layer
+
+	layout pairs.Layout // a reranker's
+	scores sidecar.Scores
+	label  int // -1 where none was told
+}
+
+// makePlan decides everything about a model that can be decided without the
+// library.
+func makePlan(s source, c workerkit.Config) (p plan, err error) {
+	if p.inputs, err = assignInputs(s.graph); err != nil {
+		return p, err
+	}
+	if p.output, err = chooseOutput(s.graph, s.meta, c.String(optOutput)); err != nil {
+		return p, err
+	}
+	if p.vocab, p.maxTokens, err = limits(s, p.inputs, c); err != nil {
+		return p, err
+	}
+	p.arch, p.firstPosition = s.meta.Arch, s.meta.FirstPosition
+	if p.arch == "" {
+		p.arch = "onnx" // a bare file has no name for it
+	}
+	if k := len(p.output.Dims); k > 0 && p.output.Dims[k-1] > 0 {
+		p.dims = int(p.output.Dims[k-1])
+	} else if p.output.kind == hiddenStates {
+		p.dims = s.graph.Width(nameOf(p.inputs, roleIDs))
+	}
+	if err := p.planCalls(s.graph, c); err != nil {
+		return p, err
+	}
+	if p.output.kind == logits {
+		return p, p.planReranker(s, c)
+	}
+	return p, p.planEmbedder(s, c)
+}
+
+// planCalls decides which rows may share a call.
+func (p *plan) planCalls(m *onnxfile.Model, c workerkit.Config) error {
+	if level := c.String(optOptimization); saturates() && multipliesBytes(m) && (level == "off" || level == "basic") {
+		return workerkit.ConfigInvalid("runtime_config.%s is %q: without the level \"extended\" this CPU (%s) computes int8 models wrong", optOptimization, level, cpuClass())
+	}
+	masked := nameOf(p.inputs, roleMask) != ""
+	p.batcher = batcher{tokens: c.Int(optBatchTokens), padded: masked}
+	switch c.String(optBatching) {
+	case batchingAlone:
+		p.batcher.alone = true
+	case batchingAuto:
+		p.batcher.alone = quantizes(m)
+	}
+	for _, in := range p.inputs {
+		if len(in.Dims) != 2 {
+			continue
+		}
+		switch batch := in.Dims[0]; {
+		case batch > 1:
+			return workerkit.ArtifactInvalid("the graph's input %v fixes the batch to %d rows; export it with an open batch, or 1", in.Value, batch)
+		case batch == 1:
+			p.batcher.alone = true
+		}
+		if width := in.Dims[1]; width > 0 {
+			p.width = int(width)
+		}
+	}
+	if p.width == 0 {
+		return nil
+	}
+	if !masked {
+		return workerkit.ArtifactInvalid("the graph fixes the length to %d tokens and has no attention mask: shorter rows cannot be told from padding", p.width)
+	}
+	p.maxTokens = min(p.maxTokens, p.width)
+	return nil
 }
 
 // quantizes says that the graph takes scales over the values of a call, so that
@@ -34,136 +108,62 @@ func multipliesBytes(m *onnxfile.Model) bool {
 	return m.Ops["MatMulInteger"]+m.Ops["DynamicQuantizeMatMul"]+m.Ops["QLinearMatMul"]+m.Ops["QGemm"]+m.Ops["QAttention"] > 0
 }
 
-func planEncoder(m *onnxfile.Model, c workerkit.Config) (p plan, err error) {
-	if p.inputs, err = assignInputs(m); err != nil {
-		return p, err
-	}
-	if p.output, err = hiddenStates(m); err != nil {
-		return p, err
-	}
-	if k := len(p.output.Dims); k > 0 && p.output.Dims[k-1] > 0 {
-		p.dims = int(p.output.Dims[k-1])
-	} else {
-		p.dims = m.Width(nameOf(p.inputs, roleIDs))
-	}
-	if p.vocab, p.maxTokens, err = limits(m, p.inputs, c); err != nil {
-		return p, err
-	}
-	if level := c.String(optOptimization); saturates() && multipliesBytes(m) && (level == "off" || level == "basic") {
-		return p, workerkit.ConfigInvalid("runtime_config.%s is %q: without the level \"extended\" this CPU (%s) computes int8 models wrong", optOptimization, level, cpuClass())
-	}
-	masked := nameOf(p.inputs, roleMask) != ""
-	p.batcher = batcher{tokens: c.Int(optBatchTokens), alone: quantizes(m), padded: masked}
-	for _, in := range p.inputs {
-		if len(in.Dims) != 2 {
-			continue
+// allPoolings is what hidden states can become.
+var allPoolings = []workerkit.Pooling{workerkit.PoolingMean, workerkit.PoolingCLS, workerkit.PoolingLast}
+
+func (p *plan) planEmbedder(s source, c workerkit.Config) error {
+	p.pooling, p.after = s.meta.Pooling, s.meta.After
+	if told := workerkit.Pooling(c.String(optPooling)); told != "" {
+		if p.pooling != "" && told != p.pooling && p.needsOwnPooling() {
+			return workerkit.ConfigInvalid("runtime_config.%s is %q; this model works with its own, %q, alone", optPooling, told, p.pooling)
 		}
-		switch batch, width := in.Dims[0], in.Dims[1]; {
-		case batch > 1:
-			return p, workerkit.ArtifactInvalid("the graph's input %v fixes the batch to %d rows; export it with an open batch, or 1", in.Value, batch)
-		case batch == 1:
-			p.batcher.alone = true
-			fallthrough
-		default:
-			if width > 0 {
-				p.width = int(width)
-			}
-		}
+		p.pooling = told
 	}
-	if p.width > 0 {
-		if !masked {
-			return p, workerkit.ArtifactInvalid("the graph fixes the length to %d tokens and has no attention mask: shorter rows cannot be told from padding", p.width)
-		}
-		p.maxTokens = min(p.maxTokens, p.width)
+	if p.output.kind == pooledRows {
+		// The graph's output has passed through the layers already.
+		p.after = nil
 	}
-	p.pooling = workerkit.Pooling(c.String(optPooling))
-	return p, nil
+	if p.needsOwnPooling() && p.pooling == "" {
+		return workerkit.ConfigInvalid("the graph or the layers behind it go with one pooling alone, and no sidecar says which: set runtime_config.%s", optPooling)
+	}
+	return nil
 }
 
-// newSession loads the graph in the file at path.
-func newSession(path string, p plan, c workerkit.Config) (*ort.DynamicAdvancedSession, error) {
-	o, err := sessionOptions(c)
+// needsOwnPooling says that only the model's own pooling gives its embedding:
+// the graph pools itself, or layers follow that were trained on it.
+func (p *plan) needsOwnPooling() bool { return p.output.kind == pooledRows || len(p.after) > 0 }
+
+func (p *plan) planReranker(s source, c workerkit.Config) error {
+	var told bool
+	var err error
+	if names := c.Strings(optPair); len(names) > 0 {
+		p.layout, err = parsePair(names)
+		told = err == nil
+	} else if s.files.FS != nil {
+		if p.layout, told, err = sidecar.PairLayout(s.files); err != nil {
+			err = workerkit.ArtifactInvalid("%s: %v", s.name, err)
+		}
+	}
 	if err != nil {
-		return nil, loadError(err)
+		return err
 	}
-	names := make([]string, len(p.inputs))
-	for i, in := range p.inputs {
-		names[i] = in.Name
+	if !told {
+		return workerkit.ConfigInvalid("the model ranks pairs, and no tokenizer.json beside it tells how they are laid out: set runtime_config.%s", optPair)
 	}
-	session, err := ort.NewDynamicAdvancedSession(path, names, []string{p.output.Name}, o)
-	if err := errors.Join(err, o.Destroy()); err != nil {
-		return nil, loadError(err)
-	}
-	return session, nil
-}
-
-// newEncoder runs the session once and checks what comes out.
-func newEncoder(session *ort.DynamicAdvancedSession, p plan) (*encoder, error) {
-	width := max(p.width, min(2, p.maxTokens))
-	dims, err := probe(session, p, width)
-	if err != nil {
-		return nil, err
-	}
-	return &encoder{
-		runner:  newRunner(session, p.inputs, p.output, dims),
-		batcher: p.batcher,
-		width:   p.width,
-		desc: workerkit.Description{
-			Arch:           "onnx encoder",
-			Dims:           dims,
-			MaxTokens:      p.maxTokens,
-			VocabSize:      p.vocab,
-			Poolings:       []workerkit.Pooling{workerkit.PoolingMean, workerkit.PoolingCLS, workerkit.PoolingLast},
-			DefaultPooling: p.pooling,
-		},
-	}, nil
-}
-
-// probe runs one row of width tokens and returns the length of a token's hidden
-// state. That the output is what the file says is seen here: the library checks
-// names and shapes only when it runs.
-func probe(session *ort.DynamicAdvancedSession, p plan, width int) (dims int, err error) {
-	var pins runtime.Pinner
-	defer pins.Unpin()
-	in := make([]ort.Value, len(p.inputs))
-	out := make([]ort.Value, 1)
-	defer func() {
-		for _, v := range append(in, out...) {
-			if v != nil {
-				err = errors.Join(err, v.Destroy())
-			}
-		}
-	}()
-	for i, input := range p.inputs {
-		b := newNumbers(input.Type)
-		b.grow(width, &pins)
-		b.fill(input.role, 0, make([]int32, width), width)
-		if in[i], err = b.tensor(ort.NewShape(1, int64(width))); err != nil {
-			return 0, loadError(err)
+	for _, piece := range p.layout.Pair {
+		if i := slices.IndexFunc(piece.IDs, func(id int32) bool { return id < 0 || int(id) >= p.vocab }); i >= 0 {
+			return workerkit.ConfigInvalid("the pair's layout has the id %d, the vocabulary is 0 to %d", piece.IDs[i], p.vocab-1)
 		}
 	}
-	if p.output.Type != onnxfile.Float {
-		// The binding cannot take an output of 16-bit floats that the library made,
-		// so its shape must be known beforehand; the library checks it.
-		if p.dims == 0 {
-			return 0, workerkit.ArtifactInvalid("the graph does not say how long its output %v is; export it with that dimension", p.output)
-		}
-		halves := make([]uint16, width*p.dims)
-		pins.Pin(&halves[0])
-		shape := ort.NewShape(1, int64(width), int64(p.dims))
-		if out[0], err = ort.NewCustomDataTensor(shape, bytesOf(halves), ort.TensorElementDataType(p.output.Type)); err != nil {
-			return 0, loadError(err)
-		}
+	p.scores, p.label = s.meta.Scores, -1
+	if told := sidecar.Scores(c.String(optScores)); told != "" {
+		p.scores = told
 	}
-	if err := session.Run(in, out); err != nil {
-		return 0, loadError(err)
+	if c.Has(optLabel) {
+		p.label = c.Int(optLabel)
 	}
-	got := out[0].GetShape()
-	if t := onnxfile.Type(out[0].DataType()); t != p.output.Type {
-		return 0, workerkit.ArtifactInvalid("the graph's output %v comes as %v", p.output, t)
+	if p.scores == "" {
+		return workerkit.ConfigInvalid("the model ranks pairs, and no config.json tells what its logits become: set runtime_config.%s", optScores)
 	}
-	if len(got) != 3 || got[0] != 1 || got[1] != int64(width) || got[2] < 1 {
-		return 0, workerkit.ArtifactInvalid("one row of %d tokens gives an output %s of shape %v, wanted is [1 %d dims]", width, p.output.Name, got, width)
-	}
-	return int(got[2]), nil
+	return nil
 }

@@ -32,9 +32,6 @@ var inputNames = map[role][]string{
 	rolePositions: {"position_ids", "positions"},
 }
 
-// hiddenNames are the names under which exporters write the hidden states.
-var hiddenNames = []string{"last_hidden_state", "token_embeddings", "hidden_states"}
-
 // maxTypeRows is the largest table that is taken for one of token types. BERT
 // has 2, others up to 4; no vocabulary is that small.
 const maxTypeRows = 16
@@ -122,25 +119,6 @@ func nameOf(inputs []input, r role) string {
 	return ""
 }
 
-// hiddenStates finds the output [batch, sequence, dims]: by its name, else by
-// being the only one of that rank.
-func hiddenStates(m *onnxfile.Model) (onnxfile.Value, error) {
-	var found []onnxfile.Value
-	for _, v := range m.Outputs {
-		if !v.Tensor || (v.Dims != nil && len(v.Dims) != 3) || !isFloat(v.Type) {
-			continue
-		}
-		if slices.Contains(hiddenNames, strings.ToLower(v.Name)) {
-			return v, nil
-		}
-		found = append(found, v)
-	}
-	if len(found) != 1 {
-		return onnxfile.Value{}, workerkit.ArtifactInvalid("the graph must have one output of hidden states (float [batch, sequence, dims]); it has %s", list(m.Outputs))
-	}
-	return found[0], nil
-}
-
 // list names values in a message, not more than a few.
 func list(values []onnxfile.Value) string {
 	const most = 6
@@ -152,33 +130,4 @@ func list(values []onnxfile.Value) string {
 		names = append(names, fmt.Sprintf("and %d more", len(values)-most))
 	}
 	return strings.Join(names, ", ")
-}
-
-func isFloat(t onnxfile.Type) bool {
-	return t == onnxfile.Float || t == onnxfile.Float16 || t == onnxfile.BFloat16
-}
-
-// limits are what rows must keep to. What the graph does not say must be told,
-// and what is told must not exceed the graph.
-func limits(m *onnxfile.Model, inputs []input, c workerkit.Config) (vocab, maxTokens int, err error) {
-	ids := nameOf(inputs, roleIDs)
-	vocab, err = limit(m.Rows(ids), c, optVocabSize, "embedding table")
-	if err != nil {
-		return 0, 0, err
-	}
-	maxTokens, err = limit(m.MaxPositions(ids, nameOf(inputs, rolePositions)), c, optMaxTokens, "table of positions")
-	return vocab, maxTokens, err
-}
-
-func limit(found int, c workerkit.Config, option, source string) (int, error) {
-	told := c.Int(option)
-	switch {
-	case told == 0 && found == 0:
-		return 0, workerkit.ConfigInvalid("the graph has no %s that could be found: set runtime_config.%s", source, option)
-	case found != 0 && told > found:
-		return 0, workerkit.ConfigInvalid("runtime_config.%s is %d; the graph's %s allows at most %d", option, told, source, found)
-	case told != 0:
-		return told, nil
-	}
-	return found, nil
 }

@@ -20,8 +20,10 @@ const maxCalls = 256
 type runner struct {
 	session *ort.DynamicAdvancedSession
 	inputs  []input
-	output  onnxfile.Value
-	dims    int // values of the output per token
+	output  output
+	dims    int // values of the output, per token or per row
+
+	firstPosition int // of a row's first token
 
 	capacity int // tokens that the buffers hold
 	numbers  []numbers
@@ -40,26 +42,29 @@ type call struct {
 	values  []ort.Value
 }
 
-func newRunner(s *ort.DynamicAdvancedSession, inputs []input, output onnxfile.Value, dims int) *runner {
-	r := &runner{session: s, inputs: inputs, output: output, dims: dims, calls: map[shape]*call{}}
-	for _, in := range inputs {
+func newRunner(s *ort.DynamicAdvancedSession, p plan, dims int) *runner {
+	r := &runner{
+		session: s, inputs: p.inputs, output: p.output, dims: dims,
+		firstPosition: p.firstPosition, calls: map[shape]*call{},
+	}
+	for _, in := range p.inputs {
 		r.numbers = append(r.numbers, newNumbers(in.Type))
 	}
 	return r
 }
 
+// rows are token ids, and token types where they are not all 0.
+type rows struct{ ids, types [][]int32 }
+
 // run computes the rows that batch names, each padded on the right to width, and
-// returns the output, len(batch)×width×dims, which is valid until the next run.
-func (r *runner) run(rows [][]int32, batch []int, width int) ([]float32, error) {
+// returns the output, which is valid until the next run: len(batch)×width×dims
+// hidden states, or len(batch)×dims of another kind.
+func (r *runner) run(in rows, batch []int, width int) ([]float32, error) {
 	s := shape{len(batch), width}
 	if err := r.grow(s.batch * s.width); err != nil {
 		return nil, err
 	}
-	for i, in := range r.inputs {
-		for k, row := range batch {
-			r.numbers[i].fill(in.role, k*width, rows[row], width)
-		}
-	}
+	r.fill(in, batch, width)
 	c, err := r.bind(s)
 	if err != nil {
 		return nil, err
@@ -67,18 +72,50 @@ func (r *runner) run(rows [][]int32, batch []int, width int) ([]float32, error) 
 	if err := r.session.RunWithBinding(c.binding); err != nil {
 		return nil, err
 	}
-	n := s.batch * s.width * r.dims
+	out := r.floats[:r.outputShape(s).FlattenedSize()]
 	switch r.output.Type {
 	case onnxfile.Float16:
-		for i, h := range r.halves[:n] {
-			r.floats[i] = float16.Frombits(h).Float32()
+		for i := range out {
+			out[i] = float16.Frombits(r.halves[i]).Float32()
 		}
 	case onnxfile.BFloat16:
-		for i, h := range r.halves[:n] {
-			r.floats[i] = math.Float32frombits(uint32(h) << 16)
+		for i := range out {
+			out[i] = math.Float32frombits(uint32(r.halves[i]) << 16)
 		}
 	}
-	return r.floats[:n], nil
+	return out, nil
+}
+
+// fill writes the inputs. Padding is 0 everywhere: every vocabulary has that id,
+// and the mask hides it.
+func (r *runner) fill(in rows, batch []int, width int) {
+	for i, input := range r.inputs {
+		for k, row := range batch {
+			at, n := k*width, len(in.ids[row])
+			switch input.role {
+			case roleIDs:
+				r.numbers[i].copy(at, width, in.ids[row])
+			case roleMask:
+				r.numbers[i].count(at, width, n, 1, 0)
+			case rolePositions:
+				r.numbers[i].count(at, width, n, r.firstPosition, 1)
+			case roleTypes:
+				if in.types == nil {
+					r.numbers[i].count(at, width, n, 0, 0)
+				} else {
+					r.numbers[i].copy(at, width, in.types[row])
+				}
+			}
+		}
+	}
+}
+
+// outputShape is the output's for a call of the shape.
+func (r *runner) outputShape(s shape) ort.Shape {
+	if r.output.kind == hiddenStates {
+		return ort.Shape{int64(s.batch), int64(s.width), int64(r.dims)}
+	}
+	return ort.Shape{int64(s.batch), int64(r.dims)}
 }
 
 // grow makes room for tokens. Tensors point into the buffers, so those of all
@@ -137,7 +174,7 @@ func (r *runner) fillCall(c *call, s shape) error {
 			return err
 		}
 	}
-	v, err := r.outputTensor(ort.NewShape(int64(s.batch), int64(s.width), int64(r.dims)))
+	v, err := r.outputTensor(r.outputShape(s))
 	if err != nil {
 		return err
 	}
@@ -163,12 +200,15 @@ func (r *runner) forget() error {
 	return errors.Join(errs...)
 }
 
-// close frees the tensors and the session.
-func (r *runner) close() error {
-	err := errors.Join(r.forget(), r.session.Destroy())
+// release frees the tensors and their memory.
+func (r *runner) release() error {
+	err := r.forget()
 	r.pins.Unpin()
 	return err
 }
+
+// close frees everything, the session with it.
+func (r *runner) close() error { return errors.Join(r.release(), r.session.Destroy()) }
 
 func (c *call) destroy() error {
 	errs := []error{c.binding.Destroy()}

@@ -75,3 +75,8 @@ func runError(err error) error {
 	}
 	return workerkit.EngineFailed("ONNX Runtime failed: %s", words(err))
 }
+
+// givenUp is the answer to a request whose context ended.
+func givenUp(err error) error {
+	return workerkit.EngineFailed("the request was given up: %v", err)
+}

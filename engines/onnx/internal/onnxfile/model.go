@@ -11,6 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -77,6 +80,15 @@ type Model struct {
 	tables    []lookup       // all row-wise look-ups
 }
 
+// ExternalNames yields the names of the files in which weights lie, sorted. It
+// may be called on nil.
+func (m *Model) ExternalNames() iter.Seq[string] {
+	if m == nil {
+		return slices.Values([]string(nil))
+	}
+	return slices.Values(slices.Sorted(maps.Keys(m.External)))
+}
+
 // Value is an input or output of the graph. A dimension that is not fixed is -1.
 type Value struct {
 	Name   string
@@ -98,14 +110,6 @@ func (v Value) String() string {
 		return name + " (no tensor)"
 	}
 	return fmt.Sprintf("%s (%s %v)", name, v.Type, v.Dims)
-}
-
-// Tensor is a weight or a constant. Ints holds its content where that is
-// integers and not many.
-type Tensor struct {
-	Type Type
-	Dims []int64
-	Ints []int64
 }
 
 // Node is one operation.

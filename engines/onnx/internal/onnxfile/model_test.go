@@ -3,6 +3,8 @@ package onnxfile_test
 import (
 	"bytes"
 	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,10 +63,25 @@ func TestReadGraph(t *testing.T) {
 
 func TestReadNamesExternalFiles(t *testing.T) {
 	g := &onnxtest.Graph{Sidecar: "model.onnx_data"}
-	g.Floats("weight", onnxfile.Float, make([]float32, 6), 2, 3)
-	g.Output("weight", onnxfile.Float, 2, 3)
-	if m := mustRead(t, g); len(m.External) != 1 || !m.External["model.onnx_data"] {
-		t.Errorf("external files %v", m.External)
+	g.Floats("weight", onnxfile.Float, make([]float32, 24), 8, 3)
+	numbers := []int64{-1, 7, 1 << 40, 3, 4, 5, 6, 7}
+	g.Int64s("numbers", numbers, 8)
+	g.Output("weight", onnxfile.Float, 8, 3)
+	m := mustRead(t, g)
+	if names := slices.Collect(m.ExternalNames()); !slices.Equal(names, []string{"model.onnx_data"}) {
+		t.Errorf("external files %v", names)
+	}
+	open := func(string) (io.ReaderAt, error) { return bytes.NewReader(g.SidecarBytes()), nil }
+	if err := m.ReadExternal(open); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Tensors["numbers"].Ints; !slices.Equal(got, numbers) {
+		t.Errorf("numbers %v", got)
+	}
+	m = mustRead(t, g)
+	open = func(string) (io.ReaderAt, error) { return bytes.NewReader(g.SidecarBytes()[:100]), nil }
+	if err := m.ReadExternal(open); err == nil {
+		t.Error("a cut file of weights is read")
 	}
 }
 

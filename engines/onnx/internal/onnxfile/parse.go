@@ -1,7 +1,6 @@
 package onnxfile
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -193,7 +192,7 @@ func (p *parser) attribute(f field, n *Node, depth int) (*Tensor, error) {
 
 func (p *parser) tensor(f field) (name string, t Tensor, err error) {
 	var raw field
-	var location string
+	var outside External
 	var external bool
 	err = p.message(f, func(f field) (err error) {
 		switch f.num {
@@ -211,8 +210,8 @@ func (p *parser) tensor(f field) (name string, t Tensor, err error) {
 			raw = f
 		case 13:
 			var key, value string
-			if key, value, err = p.entry(f); key == "location" {
-				location = value
+			if key, value, err = p.entry(f); err == nil {
+				err = outside.set(key, value)
 			}
 		case 14:
 			external = f.value == 1
@@ -223,32 +222,18 @@ func (p *parser) tensor(f field) (name string, t Tensor, err error) {
 		return name, t, err
 	}
 	if external {
-		p.model.External[location] = true
+		p.model.External[outside.Location] = true
+		t.External = &outside
 		return name, t, nil
 	}
-	return name, t, p.content(raw, &t)
-}
-
-// content reads the integers of a small tensor that is stored as raw bytes,
-// little-endian.
-func (p *parser) content(raw field, t *Tensor) error {
-	width := map[Type]int{Int32: 4, Int64: 8}[t.Type]
-	size := raw.end - raw.start
-	if width == 0 || size == 0 || size > maxContent*8 {
-		return nil
-	}
-	b, err := p.bytes(raw, maxContent*8)
-	if err != nil {
-		return err
-	}
-	for ; len(b) >= width; b = b[width:] {
-		if width == 4 {
-			t.Ints = append(t.Ints, int64(int32(binary.LittleEndian.Uint32(b))))
-		} else {
-			t.Ints = append(t.Ints, int64(binary.LittleEndian.Uint64(b)))
+	if size := raw.end - raw.start; t.countable() && size > 0 && size <= maxContent*8 {
+		b, err := p.bytes(raw, maxContent*8)
+		if err != nil {
+			return name, t, err
 		}
+		t.decode(b)
 	}
-	return nil
+	return name, t, nil
 }
 
 // value reads a ValueInfoProto.

@@ -35,6 +35,7 @@ type Encoder struct {
 	OutType   onnxfile.Type
 	Quantized bool  // one dynamically quantised product of bytes
 	Pooled    bool  // the output is the row's mean: of rank 2
+	Labels    int   // the output is logits of a head on the first state; 0 for no head
 	NaN       int64 // the id whose embedding is not a number; -1 for none
 	Sidecar   string
 }
@@ -98,9 +99,33 @@ func (e Encoder) Graph() *Graph {
 		g.Node("ReduceMean", []string{x}, []string{"pooled"}, Ints("axes", 1), Int("keepdims", 0))
 		x, dims = "pooled", []int64{e.Batch, h}
 	}
+	if e.Labels > 0 {
+		n := int64(e.Labels)
+		g.Floats("head", onnxfile.Float, e.head(), h, n)
+		g.Int64s("first", []int64{0})
+		g.Node("Gather", []string{x, "first"}, []string{"cls"}, Int("axis", 1))
+		g.Node("MatMul", []string{"cls", "head"}, []string{"labelled"})
+		x, dims = "labelled", []int64{e.Batch, n}
+	}
 	g.Node("Cast", []string{x}, []string{e.Output}, Int("to", int64(e.OutType)))
 	g.Output(e.Output, e.OutType, dims...)
 	return g
+}
+
+// CrossEncoder is a ranking model with the given number of labels.
+func CrossEncoder(labels int) Encoder {
+	e := BERT()
+	e.Labels, e.Output = labels, "logits"
+	return e
+}
+
+// head is the weights of the head, Hidden×Labels.
+func (e Encoder) head() []float32 {
+	w := make([]float32, e.Hidden*e.Labels)
+	for i := range w {
+		w[i] = float32((i*7)%11-5) / 16
+	}
+	return w
 }
 
 // Model is its file.
@@ -191,8 +216,9 @@ func ramp(n int, step float32) []float32 {
 }
 
 // States is what the encoder gives for a row, a state a token: the reference
-// that tests hold an engine to. Quantised and pooled ones have none.
-func (e Encoder) States(row []int32) [][]float64 {
+// that tests hold an engine to. types are the tokens', or nil for all 0. A
+// quantised encoder has no reference.
+func (e Encoder) States(row, types []int32) [][]float64 {
 	states := make([][]float64, len(row))
 	mean := make([]float64, e.Hidden)
 	for i, id := range row {
@@ -200,7 +226,11 @@ func (e Encoder) States(row []int32) [][]float64 {
 		for col := range e.Hidden {
 			x := float64(e.Word(int(id), col))
 			if e.Types != "" {
-				x += float64(ramp(e.Hidden, 0.5)[col])
+				kind := 0
+				if types != nil {
+					kind = int(types[i])
+				}
+				x += float64(ramp(2*e.Hidden, 0.5)[kind*e.Hidden+col])
 			}
 			if at := i; e.Positions != NoPositions {
 				if e.Positions == CountedFromMask {
@@ -218,4 +248,16 @@ func (e Encoder) States(row []int32) [][]float64 {
 		}
 	}
 	return states
+}
+
+// Logits is what a cross-encoder gives for a row.
+func (e Encoder) Logits(row, types []int32) []float64 {
+	state := e.States(row, types)[0]
+	out := make([]float64, e.Labels)
+	for col, x := range state {
+		for label := range out {
+			out[label] += x * float64(e.head()[col*e.Labels+label])
+		}
+	}
+	return out
 }

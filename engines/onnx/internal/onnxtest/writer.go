@@ -19,6 +19,11 @@ const (
 	irVersion = 8
 )
 
+// sidecarBytes is the least size of a weight that goes into the sidecar: the
+// library wants operands such as axes in the file itself, and exporters put only
+// what is large elsewhere.
+const sidecarBytes = 64
+
 // Graph collects the parts of a model.
 type Graph struct {
 	nodes, tensors, inputs, outputs, metadata []byte
@@ -121,7 +126,7 @@ func (g *Graph) tensor(name string, t onnxfile.Type, raw []byte, dims []int64) {
 	}
 	b = number(b, 2, uint64(t))
 	b = text(b, 8, name)
-	if g.Sidecar == "" {
+	if g.Sidecar == "" || len(raw) < sidecarBytes {
 		b = embed(b, 9, raw)
 	} else {
 		for _, e := range [][2]string{
