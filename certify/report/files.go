@@ -12,30 +12,47 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/conformance"
 )
 
-// The names of the files that [WriteFiles] leaves.
+// The names of the files that [WriteFiles] and [WriteProtocolFiles] leave.
 const (
-	ResultFile = "result.json"
-	JUnitFile  = "junit.xml"
+	ResultFile        = "result.json"
+	JUnitFile         = "junit.xml"
+	ProtocolFile      = "protocol.json"
+	ProtocolJUnitFile = "protocol-junit.xml"
 )
 
 // WriteFiles writes a result's files into dir, which it makes. Each file appears
 // whole or not at all; result.json comes last, so that where it is the others
 // are too.
 func WriteFiles(dir string, r *certify.Result) error {
+	return writeAll(dir,
+		file{JUnitFile, func(w io.Writer) error { return JUnit(w, r) }},
+		file{ResultFile, func(w io.Writer) error { return asJSON(w, r) }},
+	)
+}
+
+// WriteProtocolFiles writes the outcomes of certify protocol in the same way.
+func WriteProtocolFiles(dir string, r *conformance.Report) error {
+	return writeAll(dir,
+		file{ProtocolJUnitFile, func(w io.Writer) error { return ProtocolJUnit(w, r) }},
+		file{ProtocolFile, func(w io.Writer) error { return asJSON(w, r) }},
+	)
+}
+
+type file struct {
+	name  string
+	write func(io.Writer) error
+}
+
+func writeAll(dir string, files ...file) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		name  string
-		write func(io.Writer, *certify.Result) error
-	}{
-		{JUnitFile, JUnit},
-		{ResultFile, JSON},
-	} {
+	for _, f := range files {
 		var b bytes.Buffer
-		if err := f.write(&b, r); err != nil {
+		if err := f.write(&b); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
@@ -45,9 +62,8 @@ func WriteFiles(dir string, r *certify.Result) error {
 	return nil
 }
 
-// JSON writes a result as result.schema.json describes it.
-func JSON(w io.Writer, r *certify.Result) error {
-	return json.MarshalWrite(w, r, jsontext.WithIndent("  "))
+func asJSON(w io.Writer, v any) error {
+	return json.MarshalWrite(w, v, jsontext.WithIndent("  "))
 }
 
 // replaceFile gives the file its new content in one step.

@@ -16,6 +16,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/conformance"
 	"github.com/synapse-module/workers/certify/report"
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/certify/suites"
@@ -27,8 +28,9 @@ Exit status: 0 passed, 1 a gate failed, 2 the command line or a suite is at faul
 3 no verdict could be reached.`
 
 type cli struct {
-	Run     runCmd           `cmd:"" help:"Measure a worker against suites."`
-	Version kong.VersionFlag `help:"Print the version and exit."`
+	Run      runCmd           `cmd:"" help:"Measure a worker against suites."`
+	Protocol protocolCmd      `cmd:"" help:"Hold a worker, in any language, to the wire."`
+	Version  kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // console is where a command writes.
@@ -81,6 +83,10 @@ func status(c console, err error) int {
 		return int(said)
 	}
 	fmt.Fprintf(c.err, "certify: %v\n", err)
+	var early *conformance.EarlyEnd
+	if errors.As(err, &early) && early.LogTail != "" {
+		fmt.Fprintf(c.err, "the end of the worker's log:\n%s\n", strings.TrimRight(early.LogTail, "\n"))
+	}
 	var usage *certify.UsageError
 	var fault *suite.Error
 	if errors.As(err, &usage) || errors.As(err, &fault) {

@@ -48,12 +48,8 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 		Locate:   func(name string) (string, error) { return where.find(ctx, name) },
 		Observer: c.observer(con),
 	}
-	if c.EngineLib != "" {
-		dir, err := filepath.Abs(c.EngineLib)
-		if err != nil {
-			return err
-		}
-		o.WorkerArgs = []string{"--engine-lib", dir}
+	if o.WorkerArgs, err = engineLibArgs(c.EngineLib); err != nil {
+		return err
 	}
 	r, err := certify.Run(ctx, loaded, o)
 	if err != nil {
@@ -68,6 +64,17 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 		return statusError(s)
 	}
 	return nil
+}
+
+// engineLibArgs are the worker's flags for the directory of its libraries, none
+// where it is not told. The worker runs in another directory, so the path is
+// absolute.
+func engineLibArgs(dir string) ([]string, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	abs, err := filepath.Abs(dir)
+	return []string{"--engine-lib", abs}, err
 }
 
 func (c runCmd) observer(con console) certify.Observer {
