@@ -104,9 +104,11 @@ func makeVenv(dir string) {
 // serve puts a package of the index into dest.
 func serve(name, file, dest string) {
 	if gate := os.Getenv("FAKE_GATE"); gate != "" {
-		for {
-			if _, err := os.Stat(gate); err == nil {
-				break
+		// Bounded, so that a script that fails leaves nothing running.
+		end := time.Now().Add(awaitDeadline)
+		for _, err := os.Stat(gate); err != nil; _, err = os.Stat(gate) {
+			if time.Now().After(end) {
+				fail("fake: the gate did not open")
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
