@@ -101,6 +101,10 @@ type puppet struct {
 	budget int    // bytes that may still be written; -1 for any number
 	death  string // what happens when they are spent
 	pause  time.Duration
+	last   string // how it dies of SHUTDOWN
+
+	place   string // see alone
+	crowded bool
 }
 
 // steps is what a puppet can do.
@@ -125,11 +129,31 @@ var steps = map[string]func(*puppet, Step){
 	"frame":   func(p *puppet, s Step) { b, err := hex.DecodeString(s.Text); p.must(err); p.frame(b) },
 	"length":  func(p *puppet, s Step) { p.write(binary.LittleEndian.AppendUint32(nil, uint32(s.N))) },
 	"serve":   func(p *puppet, s Step) { p.serve(s.N) },
-	"budget":  func(p *puppet, s Step) { p.budget, p.death = s.N, s.Text },
-	"drip":    func(p *puppet, s Step) { p.pause = time.Duration(s.N) * time.Millisecond },
-	"die":     func(p *puppet, s Step) { p.die(s.Text) },
-	"sleep":   func(p *puppet, s Step) { time.Sleep(time.Duration(s.N) * time.Millisecond) },
-	"stderr":  func(p *puppet, s Step) { os.Stderr.WriteString(s.Text) },
+	// serve until shutdown dies of SHUTDOWN by Text.
+	"serve until shutdown": func(p *puppet, s Step) { p.last = s.Text; p.serve(0) },
+	// alone has no room beside another puppet that was told the same: it refuses to
+	// load while the other is there.
+	"alone": func(p *puppet, s Step) {
+		f, err := os.OpenFile(s.Text, os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			p.crowded = true
+			return
+		}
+		f.Close()
+		p.place = s.Text
+	},
+	// unless exits 1 at the next request while the file Text is not there.
+	"unless": func(p *puppet, s Step) {
+		if _, err := os.Stat(s.Text); err != nil {
+			p.request()
+			os.Exit(1)
+		}
+	},
+	"budget": func(p *puppet, s Step) { p.budget, p.death = s.N, s.Text },
+	"drip":   func(p *puppet, s Step) { p.pause = time.Duration(s.N) * time.Millisecond },
+	"die":    func(p *puppet, s Step) { p.die(s.Text) },
+	"sleep":  func(p *puppet, s Step) { time.Sleep(time.Duration(s.N) * time.Millisecond) },
+	"stderr": func(p *puppet, s Step) { os.Stderr.WriteString(s.Text) },
 	"cat": func(p *puppet, s Step) {
 		b, err := os.ReadFile(s.Text)
 		p.must(err)

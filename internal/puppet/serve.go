@@ -53,6 +53,10 @@ func (p *puppet) answer() {
 	id := p.header.ReqID
 	switch p.header.Type {
 	case protocol.TypeLoad:
+		if p.crowded {
+			p.message(protocol.Err{ReqID: id, Code: protocol.CodeOOM, Msg: "there is no room beside the other"})
+			return
+		}
 		p.loads++
 		p.message(protocol.Loaded{ReqID: id, ModelRef: fmt.Sprintf("m%d", p.loads), Dims: Dims})
 	case protocol.TypeEmbedBatch:
@@ -83,6 +87,10 @@ func (p *puppet) answer() {
 	case protocol.TypePing:
 		p.message(protocol.Pong{ReqID: id, RSSMB: 1, ModelsLoaded: p.loads})
 	case protocol.TypeShutdown:
+		os.Remove(p.place)
+		if p.last != "" {
+			p.die(p.last)
+		}
 		os.Exit(protocol.ExitOK)
 	default:
 		p.message(protocol.Err{ReqID: id, Code: protocol.CodeUnknownType, Msg: "a puppet does not know it"})
