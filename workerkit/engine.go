@@ -25,8 +25,9 @@ type Open func(Setup) (Engine, error)
 
 // Setup is what a worker's command line decides for its engine.
 type Setup struct {
-	LibDir string       // absolute directory of the engine's native libraries
-	Log    *slog.Logger // the worker's structured log on stderr
+	LibDir   string       // absolute directory of the engine's native libraries
+	CacheDir string       // absolute directory, perhaps not made yet, for what outlives the process
+	Log      *slog.Logger // the worker's structured log on stderr
 }
 
 // Info describes an engine.

@@ -77,14 +77,19 @@ func (w Worker) run(args []string, stdout, stderr io.Writer) int {
 			return usage(w.Name, stderr, err)
 		}
 	}
+	store, err := newStore(f.CacheDir)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: cannot use the cache directory: %v\n", w.Name, err)
+		return protocol.ExitIO
+	}
 	libDir, err := w.libDir(f.EngineLib)
 	if err == nil {
 		var engine Engine
-		if engine, err = w.Open(Setup{LibDir: libDir, Log: log}); err == nil {
+		if engine, err = w.Open(Setup{LibDir: libDir, CacheDir: store.dir, Log: log}); err == nil {
 			if f.Version {
 				return w.printVersion(stdout, engine.Info())
 			}
-			return w.serve(f, engine, log)
+			return w.serve(f, engine, store, log)
 		}
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", w.Name, err)
@@ -142,12 +147,7 @@ func wireEngine(i Info) protocol.Engine {
 }
 
 // serve connects, shakes hands and runs the worker loop.
-func (w Worker) serve(f flags, engine Engine, log *slog.Logger) int {
-	store, err := newStore(f.CacheDir)
-	if err != nil {
-		log.Error("cannot use the cache directory", "error", err)
-		return protocol.ExitIO
-	}
+func (w Worker) serve(f flags, engine Engine, store *store, log *slog.Logger) int {
 	conn, err := dial(f.Socket)
 	if err != nil {
 		log.Error("cannot connect to the module", "socket", f.Socket, "error", err)
