@@ -153,7 +153,8 @@ func (w Worker) serve(f flags, engine Engine, store *store, log *slog.Logger) in
 		log.Error("cannot connect to the module", "socket", f.Socket, "error", err)
 		return protocol.ExitIO
 	}
-	defer conn.Close()
+	// conn is closed by the process's end and not before: a panic must reach stderr
+	// with its own exit status, not as a connection that broke under the reader.
 	if w.WrapConn != nil {
 		conn = w.WrapConn(conn)
 	}
