@@ -36,6 +36,10 @@ type Step struct {
 // Script is what a puppet does, in order. At its end the puppet exits 0.
 type Script []Step
 
+// CutFormat is what a puppet says on stderr when its budget ends: the message it
+// was writing, the bytes of it that were sent, and those that were not.
+const CutFormat = "puppet: cut %s sent %d unsent %d\n"
+
 // Env is the environment that makes this very executable a puppet. The race
 // detector's pause at a process's end is turned off.
 func (s Script) Env() []string {
@@ -72,7 +76,11 @@ func Main() {
 		}
 	}
 	for _, step := range s {
-		steps[step.Do](p, step)
+		do, ok := steps[step.Do]
+		if !ok {
+			panic("puppet: no step " + step.Do)
+		}
+		do(p, step)
 	}
 	os.Exit(0)
 }
@@ -100,8 +108,10 @@ type puppet struct {
 
 	budget int    // bytes that may still be written; -1 for any number
 	death  string // what happens when they are spent
-	pause  time.Duration
-	last   string // how it dies of SHUTDOWN
+
+	writing protocol.Type // the message that is being written
+	pause   time.Duration
+	last    string // how it dies of SHUTDOWN
 
 	place   string // see alone
 	crowded bool
@@ -152,6 +162,7 @@ var steps = map[string]func(*puppet, Step){
 	"budget": func(p *puppet, s Step) { p.budget, p.death = s.N, s.Text },
 	"drip":   func(p *puppet, s Step) { p.pause = time.Duration(s.N) * time.Millisecond },
 	"die":    func(p *puppet, s Step) { p.die(s.Text) },
+	"mute":   func(p *puppet, s Step) { unix.Close(1); unix.Close(2) },
 	"sleep":  func(p *puppet, s Step) { time.Sleep(time.Duration(s.N) * time.Millisecond) },
 	"stderr": func(p *puppet, s Step) { os.Stderr.WriteString(s.Text) },
 	"cat": func(p *puppet, s Step) {
@@ -209,6 +220,7 @@ func (p *puppet) die(how string) {
 		dieBy(unix.SignalNum(arg))
 	case "stop":
 		p.must(unix.Kill(os.Getpid(), unix.SIGSTOP))
+		select {} // the signal is on its way
 	case "close":
 		p.conn.Close()
 		select {}
@@ -219,16 +231,19 @@ func (p *puppet) die(how string) {
 	}
 }
 
-// write honours budget and drip.
+// write honours budget and drip. Before a death in the middle it says on stderr
+// what it was writing and how far it came, so that a test knows without asking the
+// module.
 func (p *puppet) write(b []byte) {
 	last := p.budget >= 0 && len(b) >= p.budget
+	var unsent int
 	if last {
-		b = b[:p.budget]
+		b, unsent = b[:p.budget], len(b)-p.budget
 	}
 	if p.budget > 0 {
 		p.budget -= len(b)
 	}
-	step := len(b)
+	sent, step := len(b), len(b)
 	if p.pause > 0 {
 		step = 1
 	}
@@ -239,16 +254,25 @@ func (p *puppet) write(b []byte) {
 		time.Sleep(p.pause)
 	}
 	if last {
+		fmt.Fprintf(os.Stderr, CutFormat, p.writing, sent, unsent)
 		p.die(p.death)
 	}
 }
 
-func (p *puppet) frame(payload []byte) {
-	p.write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(payload))), payload...))
+func framed(b, payload []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(payload))), payload...)
 }
 
-func (p *puppet) message(m protocol.Message) {
-	b, err := protocol.Marshal(m)
+func (p *puppet) frame(payload []byte) { p.write(framed(nil, payload)) }
+
+// message writes a message and its raw frames.
+func (p *puppet) message(m protocol.Message, raw ...[]byte) {
+	payload, err := protocol.Marshal(m)
 	p.must(err)
-	p.frame(b)
+	b := framed(nil, payload)
+	for _, r := range raw {
+		b = framed(b, r)
+	}
+	p.writing = m.MessageType()
+	p.write(b)
 }

@@ -69,7 +69,7 @@ func (p *puppet) answer() {
 			}
 			p.ids = p.ids[item.NTokens:]
 		}
-		p.tensor(protocol.Vectors{ReqID: id, Dims: Dims, N: len(q.Items)}, out)
+		p.message(protocol.Vectors{ReqID: id, Dims: Dims, N: len(q.Items)}, protocol.Bytes(out))
 	case protocol.TypeRerank:
 		var q protocol.Rerank
 		p.must(p.header.Decode(&q))
@@ -79,7 +79,7 @@ func (p *puppet) answer() {
 			out = append(out, Value(p.ids[:c.NTokens], 0))
 			p.ids = p.ids[c.NTokens:]
 		}
-		p.tensor(protocol.Scores{ReqID: id, N: len(q.Candidates)}, out)
+		p.message(protocol.Scores{ReqID: id, N: len(q.Candidates)}, protocol.Bytes(out))
 	case protocol.TypeGenerate:
 		p.message(protocol.Text{ReqID: id, Text: fmt.Sprint(p.ids), NPrompt: len(p.ids), NGen: 1, FinishReason: protocol.FinishStop})
 	case protocol.TypeUnload:
@@ -95,11 +95,4 @@ func (p *puppet) answer() {
 	default:
 		p.message(protocol.Err{ReqID: id, Code: protocol.CodeUnknownType, Msg: "a puppet does not know it"})
 	}
-}
-
-// tensor writes a message and its raw frame, so that a budget may end anywhere in
-// them.
-func (p *puppet) tensor(m protocol.Message, v []float32) {
-	p.message(m)
-	p.frame(protocol.Bytes(v))
 }

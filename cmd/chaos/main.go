@@ -1,0 +1,100 @@
+//go:build linux
+
+// Command chaos runs the fault campaign against package host: thousands of seeded
+// faults in real worker processes. It exits 0 when every one ended in a right
+// answer or the right typed error and nothing was left behind, 1 when not, 2 when
+// it could not run. See package chaos.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/internal/chaos"
+	"github.com/synapse-module/workers/internal/puppet"
+	"github.com/synapse-module/workers/protocol"
+)
+
+type flags struct {
+	Seed     uint64 `help:"Seed of the campaign; 0 for one made of the time." default:"0"`
+	Faults   int    `help:"How many faults." default:"10000"`
+	Only     int    `help:"Run this fault of the seed alone." default:"-1"`
+	Parallel int    `help:"How many at once." default:"16"`
+	Fake     string `help:"The worker-fake binary." default:"bin/worker-fake"`
+	Onnx     string `help:"A worker-onnx binary, to have real engines killed too." optional:""`
+	Model    string `help:"The ONNX model that it loads." optional:""`
+}
+
+func main() {
+	puppet.Main() // the campaign's puppets are this program
+	var f flags
+	kong.Parse(&f, kong.Name("chaos"), kong.Description("Inject seeded faults into workers and hold the module's side to its promises."))
+	ok, err := run(f)
+	switch {
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(2)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+func run(f flags) (bool, error) {
+	fake, err := filepath.Abs(f.Fake)
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(fake); err != nil {
+		return false, fmt.Errorf("worker-fake is not built, run make build: %w", err)
+	}
+	c := chaos.Config{Seed: f.Seed, Faults: f.Faults, Only: f.Only, Parallel: f.Parallel, Fake: fake}
+	if c.Seed == 0 {
+		c.Seed = uint64(time.Now().UnixNano())
+	}
+	if f.Onnx != "" {
+		e, err := onnx(f)
+		if err != nil {
+			return false, err
+		}
+		c.Engines = append(c.Engines, e)
+	}
+	out := io.Writer(io.Discard)
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		out = os.Stderr
+	}
+	bar := progressbar.NewOptions(f.Faults, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("faults"), progressbar.OptionClearOnFinish())
+	c.Progress = func(done int) { _ = bar.Set(done) }
+	r, err := chaos.Run(c)
+	_ = bar.Finish()
+	if err != nil {
+		return false, err
+	}
+	r.Print(os.Stdout)
+	return r.OK(), nil
+}
+
+// onnx is the real engine of the campaign.
+func onnx(f flags) (chaos.Engine, error) {
+	model, err := os.Open(f.Model)
+	if err != nil {
+		return chaos.Engine{}, fmt.Errorf("--model: %w", err)
+	}
+	defer model.Close()
+	digest, err := protocol.FileDigest(model)
+	if err != nil {
+		return chaos.Engine{}, err
+	}
+	return chaos.Engine{
+		Name:  "onnx",
+		Spec:  host.Spec{Path: f.Onnx},
+		Model: host.LoadRequest{Path: f.Model, Digest: digest, Format: "onnx"},
+	}, nil
+}
