@@ -56,6 +56,7 @@ type Peer struct {
 	Nonce  string
 	Hello  protocol.Hello
 	Stderr *Log
+	Dir    string // the worker's working directory, its own
 
 	t    testing.TB
 	cmd  *exec.Cmd
@@ -85,6 +86,14 @@ func (l *Log) String() string {
 // Spawn starts exe, takes its connection and reads its HELLO. It does not answer.
 func Spawn(t testing.TB, exe string, args ...string) *Peer {
 	t.Helper()
+	p := Start(t, exe, args...)
+	p.Expect(&p.Hello)
+	return p
+}
+
+// Start starts exe and takes its connection. It reads nothing.
+func Start(t testing.TB, exe string, args ...string) *Peer {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "wt") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +105,7 @@ func Spawn(t testing.TB, exe string, args ...string) *Peer {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	p := &Peer{t: t, Nonce: hex.EncodeToString([]byte("sixteen bytes :)")), Stderr: &Log{}, exit: make(chan error, 1)}
+	p := &Peer{t: t, Nonce: hex.EncodeToString([]byte("sixteen bytes :)")), Stderr: &Log{}, Dir: dir, exit: make(chan error, 1)}
 	p.cmd = exec.Command(exe, append([]string{"--socket", path, "--nonce", p.Nonce, "--cache-dir", filepath.Join(dir, "cache")}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = p.Stderr, p.Stderr
 	p.cmd.Env = []string{"SYNAPSE_WORKER_ID=wiretest"}
@@ -124,7 +133,6 @@ func Spawn(t testing.TB, exe string, args ...string) *Peer {
 	}
 	p.In = protocol.NewFrameReader(p.Conn, protocol.HandshakeMaxFrame)
 	p.Out = protocol.NewFrameWriter(p.Conn, protocol.HandshakeMaxFrame)
-	p.Expect(&p.Hello)
 	return p
 }
 
