@@ -124,4 +124,3 @@ func workerONNX(t *testing.T) string {
 	}
 	return exe
 }
-
