@@ -17,7 +17,7 @@ ORT      := onnxruntime-$(GOOS)-$(GOARCH)
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test certify lint fuzz bench clean
+.PHONY: help assets asset build test certify lint fuzz bench docs clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ fuzz: ## Run every fuzz target for FUZZTIME each.
 
 bench: assets build ## Benchmarks of the wire and of the engines behind it.
 	$(GO) test -run '^$$' -bench . -benchtime 5s ./...
+
+docs: ## Write docs/configuration.md from the tables that decode runtime_config.
+	SYNAPSE_UPDATE_DOCS=1 $(GO) test -count 1 -p 1 -run '^TestConfigurationIsDocumented$$' ./engines/...
 
 clean: ## Remove what was built; fetched assets stay (rm -rf .assets).
 	rm -rf bin out dist
