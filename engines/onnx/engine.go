@@ -53,6 +53,7 @@ func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Confi
 	if err != nil {
 		return nil, err
 	}
+	trim() // of what only the load needed
 	m, err := newModel(session, p)
 	if err != nil {
 		return nil, errors.Join(err, session.Destroy())

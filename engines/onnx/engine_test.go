@@ -36,8 +36,22 @@ func open(tb testing.TB) workerkit.Engine {
 	return shared.engine
 }
 
-// loadFile loads a file as workerkit does, with a runtime_config in JSON.
+// loadFile loads a file as workerkit does, with a runtime_config in JSON, and
+// closes the model with the test.
 func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
+	tb.Helper()
+	m, err := loadFileUnclosed(tb, path, config)
+	if err == nil {
+		tb.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				tb.Error(err)
+			}
+		})
+	}
+	return m, err
+}
+
+func loadFileUnclosed(tb testing.TB, path, config string) (workerkit.Model, error) {
 	tb.Helper()
 	e := open(tb)
 	c, err := workerkit.DecodeConfig(e.Info().Options, jsontext.Value(config))
@@ -57,15 +71,7 @@ func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
 	if _, err := os.Stat("/proc/self/fd"); err == nil {
 		a.Path = "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 	}
-	m, err := e.Load(tb.Context(), a, c)
-	if err == nil {
-		tb.Cleanup(func() {
-			if err := m.Close(); err != nil {
-				tb.Error(err)
-			}
-		})
-	}
-	return m, err
+	return e.Load(tb.Context(), a, c)
 }
 
 func loadBytes(tb testing.TB, model []byte, config string) (workerkit.Model, error) {

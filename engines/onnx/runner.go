@@ -208,7 +208,11 @@ func (r *runner) release() error {
 }
 
 // close frees everything, the session with it.
-func (r *runner) close() error { return errors.Join(r.release(), r.session.Destroy()) }
+func (r *runner) close() error {
+	err := errors.Join(r.release(), r.session.Destroy())
+	trim()
+	return err
+}
 
 func (c *call) destroy() error {
 	errs := []error{c.binding.Destroy()}
