@@ -33,7 +33,7 @@ type inbox struct {
 func newInbox(frames *protocol.FrameReader) *inbox {
 	return &inbox{
 		frames:   frames,
-		requests: make(chan *request, queued),
+		requests: make(chan *request, 1+queued), // the one in hand may still lie there
 		free:     make(chan *request, queued+2),
 		ended:    make(chan error, 1),
 	}
@@ -82,7 +82,7 @@ func (in *inbox) read() error {
 		select {
 		case in.requests <- r:
 		default:
-			return protocol.Violation("%s was sent while %d messages wait: one request at a time", r.header.Type, queued)
+			return protocol.Violation("%.64s was sent while %d messages wait: one request at a time", string(r.header.Type), len(in.requests))
 		}
 	}
 }

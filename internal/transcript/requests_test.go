@@ -75,6 +75,11 @@ var requests = []*script{
 		worker(protocol.Vectors{ReqID: "2", Dims: 2, N: 1}).floats(vector([]int32{5}, "", false, 2)...).
 		exits(protocol.ExitOK, "The request in hand is finished, then the worker exits 0."),
 
+	handshaken("early", "Two requests and SHUTDOWN are sent without waiting: that much a worker has room for. They are served in order.").
+		module(protocol.Ping{ReqID: "1"}).module(protocol.Ping{ReqID: "2"}).module(protocol.Shutdown{}).
+		pong("1").pong("2").
+		exits(protocol.ExitOK, "What was sent before SHUTDOWN is finished, then the worker exits 0."),
+
 	handshaken("req-ids", "A req_id is a JSON number or string of at most 128 bytes, told apart by its bytes and echoed as they are: numbers are not computed with, escapes are not resolved.").
 		pings(`7`, `-0`, `1e2`, `5.50`, `18446744073709551616`, `""`, `"a\/\u00e9é"`, protocol.StringID(strings.Repeat("x", protocol.MaxIDBytes)), protocol.ID(strings.Repeat("9", protocol.MaxIDBytes))).
 		shutdown(),

@@ -72,11 +72,11 @@ var moduleViolations = []*script{
 		unsound(`{"type":"TRANSLATE","req_id":1,"raw_frames":0,"raw_frames":1}`).
 		exits(protocol.ExitViolation, "Nobody knows what follows it."),
 
-	handshaken("bad-module-piled-up", "One request is in hand, and three more are sent without waiting for its answer.").
+	handshaken("bad-module-piled-up", "One request is in hand, and four more are sent without waiting for its answer.").
 		load(2, `{"dims":2,"fault":"hang"}`).
 		batch("m1", "", false, []int32{5}).
-		module(protocol.Ping{ReqID: "3"}).module(protocol.Ping{ReqID: "4"}).module(protocol.Ping{ReqID: "5"}).
-		exits(protocol.ExitViolation, "A worker has one lane. It takes two messages behind the one in hand: the next request of a module that read the answer early, and SHUTDOWN."),
+		module(protocol.Ping{ReqID: "3"}).module(protocol.Ping{ReqID: "4"}).module(protocol.Ping{ReqID: "5"}).module(protocol.Ping{ReqID: "6"}).
+		exits(protocol.ExitViolation, "A worker has one lane. It has room for the next request and SHUTDOWN behind the one in hand, and takes a pile for a violation."),
 
 	handshaken("module-gone", "The module ends the stream with a request in hand.").
 		load(2, `{"dims":2,"fault":"hang"}`).
