@@ -10,11 +10,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/synapse-module/workers/internal/buildinfo"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -121,18 +121,15 @@ func (w Worker) libDir(told string) (string, error) {
 }
 
 func (w Worker) printVersion(stdout io.Writer, info Info) int {
-	version := "devel"
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		version = b.Main.Version
-	}
 	enc := json.NewEncoder(stdout)
 	enc.SetIndent("", "  ")
 	err := enc.Encode(struct {
 		Worker   string          `json:"worker"`
 		Version  string          `json:"version"`
+		Commit   string          `json:"commit,omitempty"`
 		Protocol int             `json:"protocol"`
 		Engine   protocol.Engine `json:"engine"`
-	}{w.Name, version, protocol.Version, wireEngine(info)})
+	}{w.Name, buildinfo.Version(), buildinfo.Commit(), protocol.Version, wireEngine(info)})
 	if err != nil {
 		return protocol.ExitIO
 	}

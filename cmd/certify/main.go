@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/synapse-module/workers/certify/report"
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/certify/suites"
+	"github.com/synapse-module/workers/internal/buildinfo"
 )
 
 const description = `Hold a worker, on this machine and with these models, to an independent reference.
@@ -49,7 +49,7 @@ func run(args []string, c console) int {
 	var commands cli
 	exited := -1
 	parser, err := kong.New(&commands, kong.Name("certify"), kong.Description(description),
-		kong.Writers(c.out, c.err), kong.Vars{"version": version(), "suites": strings.Join(suites.Names(), ", ")}, kong.UsageOnError(),
+		kong.Writers(c.out, c.err), kong.Vars{"version": buildinfo.String(), "suites": strings.Join(suites.Names(), ", ")}, kong.UsageOnError(),
 		kong.Exit(func(status int) { exited = status }))
 	if err != nil {
 		panic(err) // the struct above is wrong
@@ -103,11 +103,4 @@ func useColour(c console) {
 		return
 	}
 	text.DisableColors()
-}
-
-func version() string {
-	if b, ok := debug.ReadBuildInfo(); ok && b.Main.Version != "" {
-		return b.Main.Version
-	}
-	return "devel"
 }

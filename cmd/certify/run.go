@@ -13,6 +13,7 @@ import (
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/certify/suites"
 	"github.com/synapse-module/workers/internal/assets"
+	"github.com/synapse-module/workers/internal/buildinfo"
 )
 
 type runCmd struct {
@@ -44,7 +45,7 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	o := certify.Options{
-		Worker: c.Worker, Only: c.Only, EmbedTimeout: c.EmbedTimeout, Tool: version(),
+		Worker: c.Worker, Only: c.Only, EmbedTimeout: c.EmbedTimeout, Tool: buildinfo.String(),
 		Locate:   func(name string) (string, error) { return where.find(ctx, name) },
 		Observer: c.observer(con),
 	}
