@@ -131,7 +131,9 @@ func configJSON(v any) (jsontext.Value, error) {
 		return nil, fmt.Errorf("host: LoadRequest.Config does not marshal to JSON: %w", err)
 	}
 	out := jsontext.Value(raw)
-	if err := out.Canonicalize(); err != nil {
+	// Numbers stay as they were written: in canonical form they would be rounded
+	// to what float64 holds.
+	if err := out.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)); err != nil {
 		return nil, fmt.Errorf("host: LoadRequest.Config does not marshal to sound JSON: %w", err)
 	}
 	if out.Kind() == jsontext.KindNull {
