@@ -3,36 +3,173 @@ package certify
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/synapse-module/workers/certify/gate"
+	"github.com/synapse-module/workers/certify/suite"
+	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
 )
 
-// controlBatch is the batch size of controls: they are there to be wrong, so any
-// will do, and a common one is fast.
-const controlBatch = 16
+const (
+	// controlRows is how many rows a control embeds: it is there to be wrong, and
+	// what is wrong in all rows shows in these.
+	controlRows = 64
+
+	// controlBatch is the batch size of controls: any will do, a common one is
+	// fast.
+	controlBatch = 16
+)
+
+// subset is the rows that controls embed.
+type subset struct {
+	ids  []string
+	rows [][]int32
+	want [][]float32
+	got  [][]float32 // what the worker gave for them, alone
+}
+
+func (m *measurement) controlRows() subset {
+	var s subset
+	for _, i := range spread(len(m.rows), controlRows) {
+		s.ids = append(s.ids, m.ids[i])
+		s.rows = append(s.rows, m.rows[i])
+		s.want = append(s.want, m.want[i])
+		s.got = append(s.got, m.alone[i])
+	}
+	return s
+}
 
 // controls does what is wrong on purpose and expects the gates to say so.
 func (m *measurement) controls(ctx context.Context) error {
-	if c := m.suite.Controls.SwappedPooling; c != nil {
-		return m.control(ctx, "swapped_pooling", ask{c.Pooling, m.suite.Model.Normalize})
+	c, s := m.suite.Controls, m.controlRows()
+	cosine := func(got [][]float32) []gate.Check { return gate.Cosine(s.ids, got, s.want, *m.gates.Cosine) }
+	if c.ShuffledRows {
+		rotated := append(s.got[1:len(s.got):len(s.got)], s.got[0])
+		m.caught(gate.NewControl("shuffled_rows", cosine(rotated)))
+	}
+	if c.SwappedPooling != nil {
+		wrong := ask{c.SwappedPooling.Pooling, m.suite.Model.Normalize}
+		if err := m.control(ctx, "swapped_pooling", s.rows, wrong, cosine); err != nil {
+			return err
+		}
+	}
+	if c.DroppedSpecialTokens {
+		if err := m.control(ctx, "dropped_special_tokens", withoutEnds(s.rows), m.faithful(), cosine); err != nil {
+			return err
+		}
+	}
+	if c.NoNormalization {
+		err := m.control(ctx, "no_normalization", s.rows, ask{m.suite.Model.Pooling, false}, func(got [][]float32) []gate.Check {
+			return []gate.Check{gate.Norm(s.ids, got, m.gates.Norm.Tolerance)}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if f := m.artifact.FlippedByte; f != nil {
+		return m.flippedByte(ctx, *f, s, cosine)
 	}
 	return nil
 }
 
-// control embeds all rows in a wrong way and holds them to the gates of quality.
-func (m *measurement) control(ctx context.Context, name string, wrong ask) error {
-	m.begin("control: "+name, len(m.rows))
-	got, err := m.embed(ctx, m.rows, inOrder(len(m.rows)), controlBatch, wrong)
+func (m *measurement) caught(c gate.Control) { m.result.Controls = append(m.result.Controls, c) }
+
+// control embeds rows in a wrong way and holds them to the gate that must say so.
+func (m *measurement) control(ctx context.Context, name string, rows [][]int32, wrong ask, judge func([][]float32) []gate.Check) error {
+	m.begin("control: "+name, len(rows))
+	got, err := m.embed(ctx, rows, inOrder(len(rows)), controlBatch, wrong)
 	switch {
 	case errors.Is(err, &protocol.Error{Code: protocol.CodeUnsupported}):
-		m.result.Controls = append(m.result.Controls, gate.RefusedControl(name, err))
+		m.caught(gate.RefusedControl(name, err))
 	case err != nil:
 		return err
 	default:
-		m.result.Controls = append(m.result.Controls, gate.NewControl(name, gate.Cosine(m.ids, got, m.want, *m.gates.Cosine)))
+		m.caught(gate.NewControl(name, judge(got)))
 	}
 	return nil
+}
+
+// withoutEnds drops the first and the last id of each row that has more.
+func withoutEnds(rows [][]int32) [][]int32 {
+	out := make([][]int32, len(rows))
+	for i, r := range rows {
+		if out[i] = r; len(r) > 2 {
+			out[i] = r[1 : len(r)-1]
+		}
+	}
+	return out
+}
+
+// flippedByte loads a copy of the artifact with one byte changed, under a digest
+// that fits: whoever checks nothing but digests would trust it.
+func (m *measurement) flippedByte(ctx context.Context, f suite.FlippedByte, s subset, judge func([][]float32) []gate.Check) error {
+	const name = "flipped_byte"
+	dir, err := os.MkdirTemp("", "certify-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, filepath.Base(m.path))
+	digest, err := flippedCopy(path, m.path, f)
+	if err != nil {
+		return fmt.Errorf("control %s: %w", name, err)
+	}
+	faithful := m.ref
+	loaded, err := m.worker.Load(ctx, host.LoadRequest{Path: path, Digest: digest, Format: m.artifact.Format, Config: m.config()})
+	var refusal *protocol.Error
+	if errors.As(err, &refusal) {
+		m.caught(gate.RefusedControl(name, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.ref = loaded.Ref
+	defer func() { m.ref = faithful }()
+	m.begin("control: "+name, len(s.rows))
+	got, err := m.embed(ctx, s.rows, inOrder(len(s.rows)), controlBatch, m.faithful())
+	if errors.As(err, &refusal) {
+		m.caught(gate.RefusedControl(name, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.caught(gate.NewControl(name, judge(got)))
+	return nil
+}
+
+// flippedCopy copies a file with one byte changed, and returns its digest.
+func flippedCopy(to, from string, f suite.FlippedByte) (protocol.Digest, error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer dst.Close()
+	if _, err := io.Copy(dst, src); err != nil {
+		return "", err
+	}
+	var b [1]byte
+	if _, err := dst.ReadAt(b[:], f.Offset); err != nil {
+		return "", fmt.Errorf("%s has no byte %d: %w", from, f.Offset, err)
+	}
+	b[0] ^= byte(f.Mask)
+	if _, err := dst.WriteAt(b[:], f.Offset); err != nil {
+		return "", err
+	}
+	if _, err := dst.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return protocol.FileDigest(dst)
 }
 
 // fatal says that an error is no answer of the worker.

@@ -48,7 +48,7 @@ func (m *measurement) all(ctx context.Context) error {
 		return err
 	}
 	for _, step := range []func(context.Context) error{
-		m.quality, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls,
+		m.quality, m.people, m.placement, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls,
 	} {
 		err := step(ctx)
 		var refusal *protocol.Error
@@ -74,11 +74,7 @@ func (m *measurement) begin(stage string, steps int) {
 // load loads the artifact and asks what it is.
 func (m *measurement) load(ctx context.Context) error {
 	m.begin("load", 1)
-	q := host.LoadRequest{Path: m.path, Digest: m.artifact.Digest, Format: m.artifact.Format}
-	if m.artifact.RuntimeConfig != nil {
-		q.Config = m.artifact.RuntimeConfig
-	}
-	loaded, err := m.worker.Load(ctx, q)
+	loaded, err := m.worker.Load(ctx, host.LoadRequest{Path: m.path, Digest: m.artifact.Digest, Format: m.artifact.Format, Config: m.config()})
 	if err != nil {
 		return fmt.Errorf("LOAD of %s: %w", m.path, err)
 	}
@@ -102,6 +98,14 @@ func (m *measurement) load(ctx context.Context) error {
 	}
 	m.observer.Advance(1)
 	return nil
+}
+
+// config is the artifact's runtime_config, nil for the engine's defaults.
+func (m *measurement) config() any {
+	if m.artifact.RuntimeConfig == nil {
+		return nil
+	}
+	return m.artifact.RuntimeConfig
 }
 
 // statedLimit refuses a max_tokens of which no row can be sent.

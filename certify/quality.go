@@ -14,6 +14,9 @@ func (m *measurement) quality(ctx context.Context) (err error) {
 		return err
 	}
 	m.add(m.qualityOf(m.alone)...)
+	if g := m.gates.Rank; g != nil {
+		m.add(gate.Rank(m.ids, m.tagged(g.Queries), m.tagged(g.Documents), m.alone, m.want, *g)...)
+	}
 	cosines := gate.Cosines(m.alone, m.want)
 	for _, in := range m.suite.Inputs {
 		if i := slices.Index(m.ids, in.ID); i >= 0 {
@@ -40,6 +43,30 @@ func (m *measurement) qualityOf(got [][]float32) []gate.Check {
 		}
 	}
 	return checks
+}
+
+// tagged returns the indices of m.rows that have the tag.
+func (m *measurement) tagged(tag string) []int {
+	var found []int
+	for _, i := range m.suite.Tagged(tag) {
+		if at := slices.Index(m.ids, m.suite.Inputs[i].ID); at >= 0 {
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
+// placement asks where the worker plans to run the model.
+func (m *measurement) placement(ctx context.Context) error {
+	if m.gates.Placement == nil {
+		return nil
+	}
+	pong, err := m.worker.Ping(ctx)
+	if err != nil {
+		return err
+	}
+	m.add(gate.Placement(*m.gates.Placement, pong.PlacementShare, m.result.Model.Placement)...)
+	return nil
 }
 
 // maxTokens asks for a row of the stated maximum and for one of a token more.

@@ -38,9 +38,10 @@ func (e *UsageError) Error() string { return e.Msg }
 
 // job is one artifact of one suite.
 type job struct {
-	suite    *suite.Suite
-	artifact suite.Artifact
-	path     string
+	suite      *suite.Suite
+	artifact   suite.Artifact
+	path       string
+	judgements *suite.Judgements // nil where no gate is about people
 }
 
 // Run holds the worker to the suites, one artifact after the other, each in a
@@ -121,7 +122,11 @@ func plan(suites []*suite.Suite, engine string, o Options) ([]job, error) {
 				return nil, &UsageError{err.Error()}
 			}
 			left = slices.DeleteFunc(left, func(name string) bool { return name == a.Name })
-			jobs = append(jobs, job{s, a, path})
+			judgements, err := judgements(s, a, o)
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, job{s, a, path, judgements})
 		}
 		if len(jobs) == before && len(o.Only) == 0 {
 			return nil, &UsageError{fmt.Sprintf("suite %s has no artifact for the engine %q of this worker; it has: %s", s.Name, engine, artifactList(s))}
@@ -131,6 +136,18 @@ func plan(suites []*suite.Suite, engine string, o Options) ([]job, error) {
 		return nil, &UsageError{fmt.Sprintf("no suite given has the artifact %s for the engine %q", strings.Join(left, ", "), engine)}
 	}
 	return jobs, nil
+}
+
+// judgements reads what people said, where a gate of the artifact is about it.
+func judgements(s *suite.Suite, a suite.Artifact, o Options) (*suite.Judgements, error) {
+	if s.GatesFor(a).People == nil {
+		return nil, nil
+	}
+	dir, err := o.Locate(s.People.Asset)
+	if err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	return s.People.Read(os.DirFS(dir), dir)
 }
 
 func artifactList(s *suite.Suite) string {

@@ -74,6 +74,18 @@ func (r reader) inputs(name string, p Provenance) ([]Input, error) {
 	if err := r.verify(name, b, p.Inputs.SHA256); err != nil {
 		return nil, err
 	}
+	all, err := r.decodeInputs(name, b)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 || len(all) != p.Inputs.Count {
+		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d inputs, its provenance says %d", len(all), p.Inputs.Count)}
+	}
+	return all, nil
+}
+
+// decodeInputs reads one input a line.
+func (r reader) decodeInputs(name string, b []byte) ([]Input, error) {
 	var all []Input
 	seen := map[string]bool{}
 	for line := range bytes.Lines(b) {
@@ -87,9 +99,6 @@ func (r reader) inputs(name string, p Provenance) ([]Input, error) {
 		}
 		seen[in.ID] = true
 		all = append(all, in)
-	}
-	if len(all) == 0 || len(all) != p.Inputs.Count {
-		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d inputs, its provenance says %d", len(all), p.Inputs.Count)}
 	}
 	return all, nil
 }

@@ -105,7 +105,33 @@ func check(file string, tree *ast.File, s *Suite) error {
 	if c := s.Controls.SwappedPooling; c != nil && c.Pooling == s.Model.Pooling {
 		fault(fmt.Sprintf("%q is the model's own pooling; name one that must fail", c.Pooling), "controls", "swapped_pooling", "pooling")
 	}
+	if s.Controls.NoNormalization && s.Gates.Norm == nil {
+		fault("there is no norm gate that could fail", "controls", "no_normalization")
+	}
+	for i, a := range s.Artifacts {
+		if a.FlippedByte != nil && a.Digest.IsTree() {
+			fault("is for files, this artifact is a directory", "artifacts", strconv.Itoa(i), "flipped_byte")
+		}
+	}
+	for i, g := range append([]Gates{s.Gates}, artifactGates(s)...) {
+		if g.People == nil || s.People != nil {
+			continue
+		}
+		path := []string{"gates", "people"}
+		if i > 0 {
+			path = append([]string{"artifacts", strconv.Itoa(i - 1)}, path...)
+		}
+		fault("the suite has no judgements of people: add the field people", path...)
+	}
 	return join(errs)
+}
+
+func artifactGates(s *Suite) []Gates {
+	var all []Gates
+	for _, a := range s.Artifacts {
+		all = append(all, a.Gates)
+	}
+	return all
 }
 
 // join is errors.Join for the type that this package makes.

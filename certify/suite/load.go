@@ -81,6 +81,14 @@ func (r reader) data(s *Suite) error {
 	if err := r.longest(s); err != nil {
 		return err
 	}
+	if s.People != nil {
+		if err := r.record(s.People); err != nil {
+			return err
+		}
+	}
+	if err := r.tags(s); err != nil {
+		return err
+	}
 	return r.published(s)
 }
 
@@ -94,6 +102,23 @@ func (r reader) longest(s *Suite) error {
 	for _, a := range append([]Artifact{{}}, s.Artifacts...) {
 		if least := s.GatesFor(a).MaxTokens.Min; least < longest {
 			return &Error{File: r.name(File), Field: "gates.max_tokens.min", Msg: fmt.Sprintf("%d is less than the longest input, which has %d tokens", least, longest)}
+		}
+	}
+	return nil
+}
+
+// tags holds the tags of rank gates to the inputs: a gate over no rows would
+// fail for a reason that nobody sees.
+func (r reader) tags(s *Suite) error {
+	for _, a := range append([]Artifact{{}}, s.Artifacts...) {
+		rank := s.GatesFor(a).Rank
+		if rank == nil {
+			continue
+		}
+		for _, tag := range []string{rank.Queries, rank.Documents} {
+			if len(s.Tagged(tag)) == 0 {
+				return &Error{File: r.name(File), Field: "gates.rank", Msg: fmt.Sprintf("no input has the tag %q", tag)}
+			}
 		}
 	}
 	return nil

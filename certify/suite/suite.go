@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"slices"
 	"time"
 
 	"github.com/synapse-module/workers/protocol"
@@ -17,6 +18,7 @@ type Suite struct {
 	Task      string     `yaml:"task"`
 	Model     Model      `yaml:"model"`
 	Data      Data       `yaml:"data"`
+	People    *People    `yaml:"people"`
 	Artifacts []Artifact `yaml:"artifacts"`
 	Gates     Gates      `yaml:"gates"`
 	Controls  Controls   `yaml:"controls"`
@@ -50,7 +52,15 @@ type Artifact struct {
 	Digest        protocol.Digest `yaml:"digest"`
 	RuntimeConfig map[string]any  `yaml:"runtime_config"`
 	LoadTimeout   time.Duration   `yaml:"load_timeout"` // 0 for the default
+	FlippedByte   *FlippedByte    `yaml:"flipped_byte"` // a control of this artifact alone
 	Gates         Gates           `yaml:"gates"`
+}
+
+// FlippedByte is a control: one byte of the artifact's weights is changed, and
+// the digest fits the changed file.
+type FlippedByte struct {
+	Offset int64 `yaml:"offset"`
+	Mask   int   `yaml:"mask"` // the bits that are inverted, 1 to 255
 }
 
 // Gates holds the threshold of each gate; a gate that is nil is not held.
@@ -61,6 +71,9 @@ type Gates struct {
 	Invariance *Invariance `yaml:"invariance"`
 	Repeats    *Repeats    `yaml:"repeats"`
 	MaxTokens  *MaxTokens  `yaml:"max_tokens"`
+	Rank       *Rank       `yaml:"rank"`
+	People     *PeopleGate `yaml:"people"`
+	Placement  *Placement  `yaml:"placement"`
 	Published  []Published `yaml:"published"`
 }
 
@@ -100,6 +113,29 @@ type MaxTokens struct {
 	Min int `yaml:"min"`
 }
 
+// Rank bounds, over the inputs that have the tags, how far documents may come in
+// another order than the reference's.
+type Rank struct {
+	Queries     string  `yaml:"queries"`   // tag
+	Documents   string  `yaml:"documents"` // tag
+	TopK        int     `yaml:"top_k"`
+	Kendall     float64 `yaml:"kendall"`      // least, of any query
+	MinOverlap  float64 `yaml:"min_overlap"`  // of the first top_k, of any query
+	MeanOverlap float64 `yaml:"mean_overlap"` // of the first top_k
+}
+
+// PeopleGate bounds how far the agreement with people may fall below the
+// reference's.
+type PeopleGate struct {
+	BelowReference float64 `yaml:"below_reference"`
+}
+
+// Placement bounds the share of operations planned for the Neural Engine.
+type Placement struct {
+	MinShare     float64 `yaml:"min_share"`      // by count
+	MinCostShare float64 `yaml:"min_cost_share"` // by estimated cost; 0 for no bound
+}
+
 // Published is the beginning of a vector that others have published.
 type Published struct {
 	ID        string    `yaml:"id"`
@@ -108,9 +144,13 @@ type Published struct {
 	Source    string    `yaml:"source"`
 }
 
-// Controls are runs that are wrong on purpose; one that is nil is not run.
+// Controls are runs that are wrong on purpose; one that is nil or false is not
+// run.
 type Controls struct {
-	SwappedPooling *SwappedPooling `yaml:"swapped_pooling"`
+	SwappedPooling       *SwappedPooling `yaml:"swapped_pooling"`
+	DroppedSpecialTokens bool            `yaml:"dropped_special_tokens"` // the first and the last id of each row
+	NoNormalization      bool            `yaml:"no_normalization"`
+	ShuffledRows         bool            `yaml:"shuffled_rows"`
 }
 
 // SwappedPooling asks the worker for a pooling that the model was not made for.
@@ -128,10 +168,24 @@ func (s *Suite) GatesFor(a Artifact) Gates {
 	replace(&g.Invariance, a.Gates.Invariance)
 	replace(&g.Repeats, a.Gates.Repeats)
 	replace(&g.MaxTokens, a.Gates.MaxTokens)
+	replace(&g.Rank, a.Gates.Rank)
+	replace(&g.People, a.Gates.People)
+	replace(&g.Placement, a.Gates.Placement)
 	if a.Gates.Published != nil {
 		g.Published = a.Gates.Published
 	}
 	return g
+}
+
+// Tagged returns the indices of the inputs that have the tag.
+func (s *Suite) Tagged(tag string) []int {
+	var found []int
+	for i, in := range s.Inputs {
+		if slices.Contains(in.Tags, tag) {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 func replace[T any](base **T, own *T) {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	fakeModel = fake.Magic + "\n"
+	fakeModel = fake.Magic + "\nand bytes that the engine does not read\n"
 	fakeDims  = 8
 	fakeRows  = 40
 	fakeMax   = 24 // tokens of the longest row
@@ -30,12 +30,15 @@ const (
 //	fakesuite DIR [KEY=VALUE...]
 //
 // The reference is computed from the engine's documented formula, not by the
-// engine. Keys that start with "fault", and pooling, dims and max_tokens, are
-// members of runtime_config; the others:
+// engine. Keys but these are members of runtime_config:
 //
 //	reference=cls     what the reference is pooled by, whatever the suite says
 //	rows=uniform      rows of one id each repeated, which every pooling treats alike
 //	control=last      the pooling of the negative control
+//	gates=YAML        further gates
+//	controls=YAML     further controls
+//	people=0.95       judgements, into DIR-people, and what the reference's correlations are said to be
+//	flip=OFFSET       the control that changes a byte of the model
 func fakeSuite(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: fakesuite DIR [KEY=VALUE...]")
@@ -49,6 +52,8 @@ func fakeSuite(ts *testscript.TestScript, neg bool, args []string) {
 
 type fakeFiles struct {
 	reference, control string
+	gates, controls    string
+	people, flip       string
 	uniform            bool
 	config             map[string]any
 }
@@ -60,6 +65,14 @@ func (f *fakeFiles) set(arg string) error {
 		f.reference = value
 	case "control":
 		f.control = value
+	case "gates":
+		f.gates = value
+	case "controls":
+		f.controls = value
+	case "people":
+		f.people = value
+	case "flip":
+		f.flip = value
 	case "rows":
 		f.uniform = value == "uniform"
 	default:
@@ -73,6 +86,9 @@ func (f *fakeFiles) set(arg string) error {
 }
 
 func (f *fakeFiles) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
 	var lines strings.Builder
 	var flat []float32
 	random := rand.New(rand.NewPCG(1, 2))
@@ -84,7 +100,7 @@ func (f *fakeFiles) write(dir string) error {
 				row[j] = row[0]
 			}
 		}
-		line, err := json.Marshal(map[string]any{"id": fmt.Sprintf("r%02d", i), "text": fmt.Sprintf("row %d", i), "ids": row, "tags": []string{}})
+		line, err := json.Marshal(map[string]any{"id": fmt.Sprintf("r%02d", i), "text": fmt.Sprintf("row %d", i), "ids": row, "tags": []string{fmt.Sprintf("parity:%d", i%2)}})
 		if err != nil {
 			return err
 		}
@@ -104,19 +120,21 @@ func (f *fakeFiles) write(dir string) error {
 	if err != nil {
 		return err
 	}
+	if f.people != "" {
+		if err := f.writePeople(dir); err != nil {
+			return err
+		}
+	}
 	packer, err := zstd.NewWriter(nil)
 	if err != nil {
 		return err
 	}
 	defer packer.Close()
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
 	for name, content := range map[string][]byte{
 		"inputs.jsonl.zst":  packer.EncodeAll([]byte(lines.String()), nil),
 		"reference.f32.zst": packer.EncodeAll(protocol.Bytes(flat), nil),
 		"reference.json":    provenance,
-		"suite.yaml":        fmt.Appendf(nil, fakeYAML, fakeDims, hexDigest([]byte(fakeModel)), config, fakeMax, f.control),
+		"suite.yaml":        fmt.Appendf(nil, fakeYAML, fakeDims, f.peopleYAML(), hexDigest([]byte(fakeModel)), config, f.flipYAML(), fakeMax, f.gates, f.control, f.controls),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return err
@@ -131,12 +149,14 @@ title: The fake engine against its formula
 task: embed
 model: {family: fake, dims: %d, pooling: mean, normalize: true}
 data: {inputs: inputs.jsonl.zst, vectors: reference.f32.zst, provenance: reference.json}
+%s
 artifacts:
   - name: model
     engine: fake
     format: fake
     digest: sha256:%s
     runtime_config: %s
+    %s
 gates:
   cosine: {min: 0.9999, p01: 0.9999, mean: 0.9999}
   max_abs_diff: {max: 0.00001}
@@ -144,8 +164,10 @@ gates:
   invariance: {tolerance: 0.0001, batches: [1, 2, 15, 16, 17, 64], beside_longest: 5}
   repeats: {count: 20, rows: 3}
   max_tokens: {min: %d}
+  %s
 controls:
   swapped_pooling: {pooling: %s}
+  %s
 `
 
 // fakeVector is what package fake documents: the mean over the pooled ids of
