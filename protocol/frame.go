@@ -80,7 +80,7 @@ func (f *FrameReader) DiscardRaw() error {
 // length reads a frame's length and holds it to the limit.
 func (f *FrameReader) length() (uint32, error) {
 	if _, err := io.ReadFull(f.r, f.head[:]); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return 0, io.EOF
 		}
 		return 0, cut("a frame's length", err)
@@ -115,7 +115,7 @@ func (f *FrameReader) payload(buf []byte, n uint32) ([]byte, error) {
 // midMessage turns an end of stream into the violation that it is between a
 // control frame and its raw frame.
 func midMessage(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return cut("the raw frame that is due", io.ErrUnexpectedEOF)
 	}
 	return err
@@ -178,8 +178,8 @@ func (f *FrameWriter) WriteRaw(m Message, parts ...[]byte) error {
 }
 
 func (f *FrameWriter) send(m Message, raw [][]byte, hasRaw bool) error {
-	head := append(f.head[:0], 0, 0, 0, 0)
-	head, err := appendMessage(head, m)
+	head := f.head[:0]
+	head, err := appendMessage(append(head, 0, 0, 0, 0), m)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestWhereTheStreamEnds(t *testing.T) {
 				func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader,
 			} {
 				got, err := c.read(protocol.NewFrameReader(arrive(bytes.NewReader(c.stream)), limit))
-				if (err == io.EOF) != c.end || isViolation(err) != c.violation || (err == nil) != (!c.end && !c.violation) {
+				if errors.Is(err, io.EOF) != c.end || isViolation(err) != c.violation || (err == nil) != (!c.end && !c.violation) {
 					t.Fatalf("error %v", err)
 				}
 				if err == nil && string(got) != c.want {
@@ -228,7 +228,7 @@ func TestFramesOfAllSizes(t *testing.T) {
 			t.Fatalf("frame %d of %d bytes is another one", i, len(w))
 		}
 	}
-	if _, err := r.ReadControl(buf); err != io.EOF {
+	if _, err := r.ReadControl(buf); !errors.Is(err, io.EOF) {
 		t.Fatalf("at the end: %v", err)
 	}
 }

@@ -233,4 +233,4 @@ func TestBrokenStreamStaysBroken(t *testing.T) {
 
 type failing struct{ err error }
 
-func (f *failing) Write(p []byte) (int, error) { return 0, f.err }
+func (f *failing) Write([]byte) (int, error) { return 0, f.err }

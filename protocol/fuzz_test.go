@@ -61,7 +61,7 @@ func FuzzFrame(f *testing.F) {
 				t.Fatalf("frame %d: %q, %v, want %q", i, buf, err, want)
 			case ok:
 				continue
-			case len(rest) == 0 && !raw && err != io.EOF:
+			case len(rest) == 0 && !raw && !errors.Is(err, io.EOF):
 				t.Fatalf("at the end between two messages: %v", err)
 			case (len(rest) > 0 || raw) && !isViolation(err):
 				t.Fatalf("at %d bytes that are no frame: %v", len(rest), err)

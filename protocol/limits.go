@@ -8,10 +8,11 @@ const (
 	// known, and a HELLO is a few hundred bytes.
 	HandshakeMaxFrame = 64 << 10
 
-	// MinMaxFrame and MaxMaxFrame are the legal range of "max_frame". Below 64
-	// KiB a HELLO might not fit; above 1 GiB one frame would be most of a
-	// machine's memory, and its length in i32 values nears the type's range.
+	// MinMaxFrame is the least legal "max_frame": below it a HELLO might not fit.
 	MinMaxFrame = 64 << 10
+
+	// MaxMaxFrame is the largest legal "max_frame": above it one frame would be
+	// most of a machine's memory.
 	MaxMaxFrame = 1 << 30
 
 	// DefaultMaxFrame is what both sides offer unless told otherwise: 40,000

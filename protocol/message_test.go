@@ -150,7 +150,9 @@ func TestEveryMessageRoundTrips(t *testing.T) {
 // A module in Go may leave its slices nil.
 func TestNilSlicesAreEmptyArrays(t *testing.T) {
 	for _, m := range []protocol.Message{
-		protocol.Hello{}, protocol.EmbedBatch{ReqID: "1"}, protocol.Rerank{ReqID: "1"},
+		protocol.Hello{},
+		protocol.EmbedBatch{ReqID: "1"},
+		protocol.Rerank{ReqID: "1"},
 		protocol.Description{ReqID: "1", Config: jsontext.Value("{}"), Placement: new(protocol.Placement)},
 	} {
 		text, err := protocol.Marshal(m)

@@ -76,7 +76,7 @@ func TestViolationsOfAControlFrame(t *testing.T) {
 func TestHeader(t *testing.T) {
 	for payload, want := range map[string]protocol.Header{
 		`{"type":"PING","req_id":1}`:                       {Type: "PING", ReqID: "1", Known: true},
-		" {\t\"req_id\" : 1 ,\r\n\"type\" : \"PING\" } \n": {Type: "PING", ReqID: "1", Known: true},
+		" {\t\"req_id\" : 1 ,\r\n\"type\" : \"PING\" } \n": {Type: "PING", ReqID: "1", Known: true}, //nolint:gocritic // the blanks are the point
 		`{"ty\u0070e":"PI\u004eG","req_id":1}`:             {Type: "PING", ReqID: "1", Known: true},
 		`{"type":"EMBED_BATCH","req_id":"x","items":3}`:    {Type: "EMBED_BATCH", ReqID: `"x"`, Known: true, RawFrames: 1},
 		`{"type":"RERANK"}`:                                {Type: "RERANK", Known: true, RawFrames: 1},

@@ -151,5 +151,5 @@ func TestWriterForgetsTheTensors(t *testing.T) {
 // sink takes vectored writes, drops them and leaves the pieces where they are.
 type sink struct{}
 
-func (sink) Write(p []byte) (int, error)                { return len(p), nil }
-func (sink) WriteBuffers(b *net.Buffers) (int64, error) { return 0, nil }
+func (sink) Write(p []byte) (int, error)              { return len(p), nil }
+func (sink) WriteBuffers(*net.Buffers) (int64, error) { return 0, nil }

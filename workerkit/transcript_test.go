@@ -87,7 +87,7 @@ func receiveStep(t *testing.T, p *wiretest.Peer, i int, step transcript.Step) {
 		if same, err := step.Same(payload); err != nil || !same {
 			t.Fatalf("step %d: the worker sent\n%s\nthe transcript has\n%s (%v)", i, payload, step.Message, err)
 		}
-		checkVarying(t, i, step, payload)
+		checkVarying(t, i, payload)
 	case transcript.Raw:
 		payload, err := p.In.ReadRaw(nil)
 		if err != nil {
@@ -106,7 +106,7 @@ func receiveStep(t *testing.T, p *wiretest.Peer, i int, step transcript.Step) {
 }
 
 // checkVarying holds what depends on the run to what is known of it.
-func checkVarying(t *testing.T, i int, step transcript.Step, payload []byte) {
+func checkVarying(t *testing.T, i int, payload []byte) {
 	t.Helper()
 	h, err := protocol.Parse(payload)
 	if err != nil {

@@ -3,6 +3,7 @@ package workerkit
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -44,8 +45,8 @@ func exchange(t *testing.T, m *loaded, q protocol.Message) *protocol.Error {
 	if header, err = protocol.Parse(answer); err != nil {
 		t.Fatal(err)
 	}
-	refusal, ok := header.DecodeErr().(*protocol.Error)
-	if !ok {
+	var refusal *protocol.Error
+	if !errors.As(header.DecodeErr(), &refusal) {
 		t.Fatalf("the answer is %s", answer)
 	}
 	return refusal

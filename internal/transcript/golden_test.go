@@ -235,7 +235,7 @@ func decodeStream(r io.Reader, limit uint32) (frames int, err error) {
 	in := protocol.NewFrameReader(r, protocol.HandshakeMaxFrame)
 	for {
 		payload, err := in.ReadControl(nil)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return frames, nil
 		}
 		if err != nil {
@@ -262,9 +262,24 @@ func decodeStream(r io.Reader, limit uint32) (frames int, err error) {
 var messages = func() map[protocol.Type]func() protocol.Message {
 	m := map[protocol.Type]func() protocol.Message{}
 	for _, sample := range []protocol.Message{
-		protocol.Hello{}, protocol.HelloAck{}, protocol.Load{}, protocol.Loaded{}, protocol.EmbedBatch{}, protocol.Vectors{},
-		protocol.Rerank{}, protocol.Scores{}, protocol.Generate{}, protocol.Text{}, protocol.Unload{}, protocol.Unloaded{},
-		protocol.Ping{}, protocol.Pong{}, protocol.Describe{}, protocol.Description{}, protocol.Shutdown{}, protocol.Err{},
+		protocol.Hello{},
+		protocol.HelloAck{},
+		protocol.Load{},
+		protocol.Loaded{},
+		protocol.EmbedBatch{},
+		protocol.Vectors{},
+		protocol.Rerank{},
+		protocol.Scores{},
+		protocol.Generate{},
+		protocol.Text{},
+		protocol.Unload{},
+		protocol.Unloaded{},
+		protocol.Ping{},
+		protocol.Pong{},
+		protocol.Describe{},
+		protocol.Description{},
+		protocol.Shutdown{},
+		protocol.Err{},
 	} {
 		typ := reflect.TypeOf(sample)
 		m[sample.MessageType()] = func() protocol.Message { return reflect.New(typ).Interface().(protocol.Message) }
