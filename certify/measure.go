@@ -43,13 +43,17 @@ func newMeasurement(j job, o Options) *measurement {
 
 // all runs every gate and control. A refusal of what the suite may ask for is a
 // failed check; the error is of what could not be measured.
-func (m *measurement) all(ctx context.Context) error {
+func (m *measurement) all(ctx context.Context, o Options) error {
 	if err := m.load(ctx); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{
+	steps := []func(context.Context) error{
 		m.quality, m.people, m.placement, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls,
-	} {
+	}
+	if o.Performance && m.suite.Performance != nil {
+		steps = append(steps, func(ctx context.Context) error { return m.performance(ctx, o) })
+	}
+	for _, step := range steps {
 		err := step(ctx)
 		var refusal *protocol.Error
 		if errors.As(err, &refusal) {

@@ -98,6 +98,8 @@ type ArtifactResult struct {
 	Checks     []gate.Check         `json:"checks"`
 	Controls   []gate.Control       `json:"controls"`
 	Rows       []Row                `json:"rows"`
+
+	Performance *Performance `json:"performance,omitempty"`
 }
 
 // Row is what became of one input, alone in its batch.

@@ -26,6 +26,9 @@ type Options struct {
 	// have for the worker's engine.
 	Only []string
 
+	// Performance asks for the performance record of suites that have one.
+	Performance bool
+
 	EmbedTimeout time.Duration // one batch; 0 for the default of package host
 	Tool         string        // version of the program that asks
 	Observer     Observer      // nil for none
@@ -176,7 +179,7 @@ func measureJob(ctx context.Context, j job, o Options) ArtifactResult {
 	w, err := host.Start(ctx, spec(o, j.artifact))
 	if err == nil {
 		m.worker = w
-		err = m.all(ctx)
+		err = m.all(ctx, o)
 		if err == nil {
 			err = w.Close(ctx)
 		} else {

@@ -212,6 +212,24 @@ func TestMaxTokens(t *testing.T) {
 	}
 }
 
+func TestPerformanceRatios(t *testing.T) {
+	if c := MemoryGrowth(100, 104, 1.05); !c.Passed {
+		t.Errorf("4 %% growth: %+v", c)
+	}
+	if c := MemoryGrowth(100, 106, 1.05); c.Passed {
+		t.Errorf("6 %% growth: %+v", c)
+	}
+	if c := MemoryGrowth(0, 0, 1.05); c.Passed {
+		t.Errorf("nothing was measured: %+v", c)
+	}
+	if c := Idle(0.01, 0.02); !c.Passed {
+		t.Errorf("1 %% of a core: %+v", c)
+	}
+	if c := Idle(1, 0.02); c.Passed {
+		t.Errorf("a spinning core: %+v", c)
+	}
+}
+
 func TestControlHoldsWhereAGateFails(t *testing.T) {
 	limits := suite.Cosine{Min: 0.9999, P01: 0.9999, Mean: 0.9999}
 	if c := NewControl("swapped_pooling", Cosine(ids, with(0, 0, 1), unit, limits)); !c.Held {

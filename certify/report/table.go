@@ -36,6 +36,9 @@ func Table(w io.Writer, suite string, r certify.ArtifactResult) {
 		t.SetColumnConfigs([]table.ColumnConfig{{Name: "value", Align: text.AlignRight}, {Name: "limit", Align: text.AlignLeft}})
 		t.Render()
 	}
+	if p := r.Performance; p != nil {
+		speed(w, p)
+	}
 	for _, c := range r.Checks {
 		if !c.Passed {
 			fmt.Fprintln(w, text.FgRed.Sprint(explain(r, c)))
@@ -50,6 +53,21 @@ var plain = table.Style{
 	Box:     table.BoxStyle{PaddingRight: "  ", MiddleHorizontal: "─"},
 	Format:  table.FormatOptions{Header: text.FormatLower},
 	Options: table.Options{SeparateHeader: true},
+}
+
+// speed writes the performance record.
+func speed(w io.Writer, p *certify.Performance) {
+	t := table.NewWriter()
+	t.SetOutputMirror(w)
+	t.SetStyle(plain)
+	t.AppendHeader(table.Row{"batch", "tokens/s", "p50 ms", "p99 ms"})
+	for _, s := range p.Shapes {
+		t.AppendRow(table.Row{fmt.Sprintf("%d × %d tokens", s.Rows, s.Tokens), fmt.Sprintf("%.0f", s.TokensPerSecond), fmt.Sprintf("%.2f", s.P50MS), fmt.Sprintf("%.2f", s.P99MS)})
+	}
+	right := func(name string) table.ColumnConfig { return table.ColumnConfig{Name: name, Align: text.AlignRight} }
+	t.SetColumnConfigs([]table.ColumnConfig{right("tokens/s"), right("p50 ms"), right("p99 ms")})
+	t.Render()
+	fmt.Fprintf(w, "load %.0f ms, first answer %.1f ms, resident %.0f MiB loaded, %.0f at most\n", p.ColdLoadMS, p.FirstMS, p.Memory.LoadedMiB, p.Memory.PeakMiB)
 }
 
 func controlRow(c gate.Control) table.Row {

@@ -105,6 +105,9 @@ func check(file string, tree *ast.File, s *Suite) error {
 	if c := s.Controls.SwappedPooling; c != nil && c.Pooling == s.Model.Pooling {
 		fault(fmt.Sprintf("%q is the model's own pooling; name one that must fail", c.Pooling), "controls", "swapped_pooling", "pooling")
 	}
+	if p := s.Performance; p != nil && p.MemorySettle >= p.MemoryBatches {
+		fault(fmt.Sprintf("%d batches settle and %d are made: none is left to grow in", p.MemorySettle, p.MemoryBatches), "performance", "memory_settle")
+	}
 	if s.Controls.NoNormalization && s.Gates.Norm == nil {
 		fault("there is no norm gate that could fail", "controls", "no_normalization")
 	}

@@ -23,6 +23,8 @@ type Suite struct {
 	Gates     Gates      `yaml:"gates"`
 	Controls  Controls   `yaml:"controls"`
 
+	Performance *Performance `yaml:"performance"`
+
 	Digest     protocol.Digest `yaml:"-"` // of the folder
 	Inputs     []Input         `yaml:"-"`
 	Reference  [][]float32     `yaml:"-"` // one row an input, Model.Dims components
@@ -156,6 +158,25 @@ type Controls struct {
 // SwappedPooling asks the worker for a pooling that the model was not made for.
 type SwappedPooling struct {
 	Pooling string `yaml:"pooling"`
+}
+
+// Performance says what is timed and watched where a performance record is asked
+// for. Its limits are ratios within one run, never times.
+type Performance struct {
+	Shapes        []Shape       `yaml:"shapes"`
+	Batches       int           `yaml:"batches"`        // of each shape
+	MemoryBatches int           `yaml:"memory_batches"` // of varied shape
+	MemorySettle  int           `yaml:"memory_settle"`  // how many of them come before growth is counted
+	MemoryTokens  int           `yaml:"memory_tokens"`  // of the largest of them
+	MaxGrowth     float64       `yaml:"max_growth"`     // final over settled resident memory
+	Idle          time.Duration `yaml:"idle"`           // how long the worker is watched doing nothing
+	MaxIdleShare  float64       `yaml:"max_idle_share"` // of one core
+}
+
+// Shape is a batch of rows of equal length.
+type Shape struct {
+	Rows   int `yaml:"rows"`
+	Tokens int `yaml:"tokens"` // a row
 }
 
 // GatesFor returns the gates that hold for an artifact: the suite's, each

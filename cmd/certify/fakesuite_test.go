@@ -168,6 +168,15 @@ gates:
 controls:
   swapped_pooling: {pooling: %s}
   %s
+performance:
+  shapes: [{rows: 1, tokens: 8}]
+  batches: 5
+  memory_batches: 60
+  memory_settle: 20
+  memory_tokens: 100
+  max_growth: 1.5
+  idle: 1s
+  max_idle_share: 0.5
 `
 
 // fakeVector is what package fake documents: the mean over the pooled ids of

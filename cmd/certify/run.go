@@ -24,6 +24,7 @@ type runCmd struct {
 	Artifact     []string      `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of a suite's artifact, in place of the asset of that name. Without NAME= it is for the only one."`
 	Only         []string      `placeholder:"NAME" help:"Measure these artifacts of the suites only."`
 	Out          string        `placeholder:"DIR" help:"Write result.json and junit.xml there."`
+	Performance  bool          `help:"Also measure speed, memory growth and idle load, where the suite says how."`
 	EmbedTimeout time.Duration `placeholder:"DURATION" help:"Limit for one batch. Default: 2m."`
 	Quiet        bool          `short:"q" help:"Show only what did not pass."`
 }
@@ -45,7 +46,7 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	o := certify.Options{
-		Worker: c.Worker, Only: c.Only, EmbedTimeout: c.EmbedTimeout, Tool: buildinfo.String(),
+		Worker: c.Worker, Only: c.Only, Performance: c.Performance, EmbedTimeout: c.EmbedTimeout, Tool: buildinfo.String(),
 		Locate:   func(name string) (string, error) { return where.find(ctx, name) },
 		Observer: c.observer(con),
 	}
