@@ -49,6 +49,9 @@ func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Confi
 	if err := workerkit.CheckMemory(loadFactor*uint64(src.size), "loading "+src.name); err != nil {
 		return nil, err
 	}
+	if p.placement, err = place(src, p, c); err != nil {
+		return nil, err
+	}
 	session, err := newSession(src.path, p, c)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,13 @@ import (
 func newSession(path string, p plan, c workerkit.Config) (*ort.DynamicAdvancedSession, error) {
 	o, err := sessionOptions(c)
 	if err != nil {
-		return nil, loadError(err)
+		return nil, err
 	}
+	return createSession(path, p, o)
+}
+
+// createSession makes a session and frees the options that it was made with.
+func createSession(path string, p plan, o *ort.SessionOptions) (*ort.DynamicAdvancedSession, error) {
 	names := make([]string, len(p.inputs))
 	for i, in := range p.inputs {
 		names[i] = in.Name
@@ -35,7 +40,7 @@ func newModel(session *ort.DynamicAdvancedSession, p plan) (workerkit.Model, err
 		return nil, err
 	}
 	r := newRunner(session, p, dims)
-	desc := workerkit.Description{Arch: p.arch, MaxTokens: p.maxTokens, VocabSize: p.vocab}
+	desc := workerkit.Description{Arch: p.arch, MaxTokens: p.maxTokens, VocabSize: p.vocab, Placement: p.placement}
 	var m workerkit.Model
 	if p.output.kind == logits {
 		m, err = newReranker(r, p, desc)

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"runtime"
+	"strings"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -23,6 +24,7 @@ const (
 	optScores       = "scores"
 	optLabel        = "label"
 	optOptimization = "optimization"
+	optProviders    = "providers"
 )
 
 // defaultBatchTokens bounds the padded tokens of one call. Measured on MiniLM:
@@ -110,6 +112,10 @@ func options() []workerkit.Option {
 		{
 			Name: optOptimization, Kind: workerkit.KindEnum, Enum: []string{"off", "basic", "extended", "all"}, Default: "all",
 			Help: "How far the library rewrites the graph at LOAD. Lower it only to look for a fault.",
+		},
+		{
+			Name: optProviders, Kind: workerkit.KindStrings, Default: []string{providerCPU},
+			Help: "Where nodes run, in order of preference: " + strings.Join(providerNames, ", ") + ". The library must have it; DESCRIBE says what was truly used.",
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/synapse-module/workers/engines/internal/pairs"
 	"github.com/synapse-module/workers/engines/onnx/internal/onnxfile"
 	"github.com/synapse-module/workers/engines/onnx/internal/sidecar"
+	"github.com/synapse-module/workers/protocol"
 	"github.com/synapse-module/workers/workerkit"
 )
 
@@ -20,6 +21,7 @@ type plan struct {
 	firstPosition int
 	width         int // of every call, where the graph fixes it; else 0
 	batcher       batcher
+	placement     *protocol.Placement // nil for the CPU alone
 
 	pooling workerkit.Pooling // an embedder's own; empty where it is not known
 	after   []sidecar.Layer

@@ -9,11 +9,11 @@ import (
 	"github.com/synapse-module/workers/workerkit"
 )
 
-// sessionOptions translates a runtime_config.
+// sessionOptions translates a runtime_config. Its errors are typed.
 func sessionOptions(c workerkit.Config) (*ort.SessionOptions, error) {
 	o, err := ort.NewSessionOptions()
 	if err != nil {
-		return nil, err
+		return nil, loadError(err)
 	}
 	err = errors.Join(
 		o.SetExecutionMode(ort.ExecutionModeSequential),
@@ -31,8 +31,12 @@ func sessionOptions(c workerkit.Config) (*ort.SessionOptions, error) {
 		err = o.AddSessionConfigEntry("session.x64quantprecision", "1")
 	}
 	if err != nil {
-		_ = o.Destroy()
-		return nil, err
+		err = loadError(err)
+	} else {
+		err = appendProviders(o, accelerated(c))
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.Destroy())
 	}
 	return o, nil
 }
