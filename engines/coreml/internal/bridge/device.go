@@ -41,7 +41,7 @@ type Device struct {
 
 // Devices lists the machine's devices; nil on a macOS that does not tell.
 func (b *Bridge) Devices() []Device {
-	if older(b.system.Version, devicesSince) {
+	if Older(b.system.Version, devicesSince) {
 		return nil
 	}
 	var devices []Device

@@ -84,8 +84,8 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(compiled)) })
-	if filepath.Base(compiled) != "a b.mlmodelc" {
+	t.Cleanup(func() { os.RemoveAll(compiled) })
+	if filepath.Ext(compiled) != ".mlmodelc" {
 		t.Errorf("compiled to %s", compiled)
 	}
 	m, err := b.Load(soon(t), compiled, Configuration{})

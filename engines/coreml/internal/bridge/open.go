@@ -46,7 +46,7 @@ func (d Difference) String() string {
 // error; one that is newer than this macOS is never sent.
 func Open(rt objc.Runtime) (*Bridge, error) {
 	b := &Bridge{rt: rt, system: rt.System(), metadataKey: rt.Constant("MLModelCreatorDefinedKey"), deviceClass: map[DeviceKind]objc.ID{}}
-	if older(b.system.Version, serveSince) {
+	if Older(b.system.Version, serveSince) {
 		return nil, fmt.Errorf("this is macOS %s, the Neural Engine can be asked for from macOS %s on: update macOS", b.system.Version, serveSince)
 	}
 	if b.metadataKey == 0 {
@@ -61,7 +61,7 @@ func Open(rt objc.Runtime) (*Bridge, error) {
 			if got = withoutOffsets(got); got != m.Encoding {
 				b.differences = append(b.differences, Difference{m, got})
 			}
-		case !older(b.system.Version, m.Since):
+		case !Older(b.system.Version, m.Since):
 			lost = append(lost, Difference{Message: m}.String())
 		default:
 			b.differences = append(b.differences, Difference{Message: m})
@@ -81,10 +81,10 @@ func Open(rt objc.Runtime) (*Bridge, error) {
 func (b *Bridge) System() objc.System { return b.system }
 
 // CanPlan says whether this macOS makes compute plans.
-func (b *Bridge) CanPlan() bool { return !older(b.system.Version, planSince) }
+func (b *Bridge) CanPlan() bool { return !Older(b.system.Version, planSince) }
 
 // CanSelect says whether this macOS can load one function of several.
-func (b *Bridge) CanSelect() bool { return !older(b.system.Version, functionSince) }
+func (b *Bridge) CanSelect() bool { return !Older(b.system.Version, functionSince) }
 
 // Differences are the messages that are newer than this macOS, and those whose
 // types are not the expected ones. Neither keeps the worker from serving.
@@ -103,8 +103,8 @@ func withoutOffsets(encoding string) string {
 	}, encoding)
 }
 
-// older compares versions of macOS by number: 14.10 is not older than 14.4.
-func older(version, than string) bool {
+// Older compares versions of macOS by number: 14.10 is not older than 14.4.
+func Older(version, than string) bool {
 	v, t := strings.Split(version, "."), strings.Split(than, ".")
 	for i := range max(len(v), len(t)) {
 		if c := cmp.Compare(part(v, i), part(t, i)); c != 0 {

@@ -116,8 +116,8 @@ func TestOlder(t *testing.T) {
 		{"26.1", "15.5", false},
 		{"14.4", "14.4.1", true},
 	} {
-		if got := older(c.a, c.b); got != c.want {
-			t.Errorf("older(%s, %s) is %v", c.a, c.b, got)
+		if got := Older(c.a, c.b); got != c.want {
+			t.Errorf("Older(%s, %s) is %v", c.a, c.b, got)
 		}
 	}
 }

@@ -142,3 +142,19 @@ func isConstant(operator string) bool {
 	base := operator[strings.LastIndexByte(operator, '.')+1:]
 	return base == "const" || strings.HasPrefix(base, "constexpr_")
 }
+
+// Add sums another plan up into p, whose maps must not be nil.
+func (p *Plan) Add(other Plan) {
+	for kind, n := range other.On {
+		p.On[kind] += n
+	}
+	for name, n := range other.OffEngine {
+		p.OffEngine[name] += n
+	}
+	p.NoUsage += other.NoUsage
+	p.Constants += other.Constants
+	p.NESupported += other.NESupported
+	p.Cost += other.Cost
+	p.NECost += other.NECost
+	p.Costed += other.Costed
+}

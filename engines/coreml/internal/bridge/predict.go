@@ -16,19 +16,19 @@ type Tensor struct {
 }
 
 // Predict runs the model once for each set of inputs, as one batch of Core ML's,
-// and appends the named output's elements in C order to dst, set after set. Each
-// set's output must have the given shape: a model that answers fewer rows than it
-// was asked is found out here.
+// and appends the named output's elements in C order to dst, set after set. Every
+// set's output has the shape returned: the caller holds it to what it asked,
+// since models were seen to answer fewer rows than they were given.
 //
 // Inputs that the model's description does not allow are an error before Core ML
 // is called, because Core ML may answer them with an exception.
-func (m *Model) Predict(sets [][]Tensor, output string, shape []int, dst []float32) ([]float32, error) {
+func (m *Model) Predict(sets [][]Tensor, output string, dst []float32) (values []float32, shape []int, err error) {
 	for _, set := range sets {
 		if err := m.check(set, output); err != nil {
-			return dst, err
+			return dst, nil, err
 		}
 	}
-	err := m.b.scope(func() error {
+	err = m.b.scope(func() error {
 		batch, err := m.b.batch(sets)
 		if err != nil {
 			return err
@@ -48,13 +48,18 @@ func (m *Model) Predict(sets [][]Tensor, output string, shape []int, dst []float
 			if array == 0 {
 				return fmt.Errorf("Core ML gave no array as the output %q", output)
 			}
+			got := m.b.ints(m.b.m.ArrayShape.to(array))
+			if i > 0 && !slices.Equal(got, shape) {
+				return fmt.Errorf("output %q: Core ML gave the shapes %v and %v in one batch", output, shape, got)
+			}
+			shape = got
 			if dst, err = m.b.floats(dst, array, shape); err != nil {
 				return fmt.Errorf("output %q: %w", output, err)
 			}
 		}
 		return nil
 	})
-	return dst, err
+	return dst, shape, err
 }
 
 // check holds one set of inputs and the output's name to the model's description.
@@ -126,12 +131,9 @@ func (b *Bridge) int32Array(t Tensor) (objc.ID, error) {
 	return array, err
 }
 
-// floats appends an MLMultiArray's elements, which must have the given shape.
+// floats appends an MLMultiArray's elements.
 func (b *Bridge) floats(dst []float32, array objc.ID, shape []int) ([]float32, error) {
-	got, strides := b.ints(b.m.ArrayShape.to(array)), b.ints(b.m.ArrayStrides.to(array))
-	if !slices.Equal(got, shape) {
-		return dst, fmt.Errorf("Core ML gave the shape %v where %v is due", got, shape)
-	}
+	strides := b.ints(b.m.ArrayStrides.to(array))
 	t := DataType(b.m.ArrayDataType.to(array))
 	err := fmt.Errorf("Core ML did not show the array's memory")
 	block := b.rt.BytesBlock(func(bytes unsafe.Pointer, size int) {

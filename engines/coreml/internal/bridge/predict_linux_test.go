@@ -3,6 +3,7 @@ package bridge
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,8 +41,8 @@ func TestPredict(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 100 {
-				got, err := m.Predict(sets, "embedding", []int{1, 6}, nil)
-				if err != nil || fmt.Sprint(got) != want {
+				got, shape, err := m.Predict(sets, "embedding", nil)
+				if err != nil || fmt.Sprint(got) != want || !slices.Equal(shape, []int{1, 6}) {
 					t.Errorf("got %v, %v; want %s", got, err, want)
 					return
 				}
@@ -55,7 +56,7 @@ func TestPredict(t *testing.T) {
 
 func TestPredictAppends(t *testing.T) {
 	m := load(t, open(t), encoder())
-	got, err := m.Predict([][]Tensor{{row("input_ids", 5, 9, 0, 0), row("attention_mask", 1, 1, 0, 0)}}, "embedding", []int{1, 6}, []float32{42})
+	got, _, err := m.Predict([][]Tensor{{row("input_ids", 5, 9, 0, 0), row("attention_mask", 1, 1, 0, 0)}}, "embedding", []float32{42})
 	if err != nil || len(got) != 7 || got[0] != 42 {
 		t.Fatalf("got %v, %v", got, err)
 	}
@@ -66,7 +67,7 @@ func TestHiddenStatesInEveryFloatType(t *testing.T) {
 	for _, kind := range []int{stubcoreml.Float16, stubcoreml.Float32, stubcoreml.Float64} {
 		model := encoder()
 		model.Outputs = map[string]stubcoreml.Feature{"last_hidden_state": {Type: kind, Shape: []int{1, 4, 3}}}
-		got, err := load(t, b, model).Predict([][]Tensor{{row("input_ids", 5, 9, 7, 2), row("attention_mask", 1, 1, 1, 1)}}, "last_hidden_state", []int{1, 4, 3}, nil)
+		got, _, err := load(t, b, model).Predict([][]Tensor{{row("input_ids", 5, 9, 7, 2), row("attention_mask", 1, 1, 1, 1)}}, "last_hidden_state", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +99,7 @@ func TestInputsAreCheckedBeforeCoreMLIsCalled(t *testing.T) {
 		`input "input_ids" has 3 values for the shape [1 4]`:      {[]Tensor{{"input_ids", []int{1, 4}, []int32{1, 2, 3}}, mask}, "embedding"},
 		`the model has no output "pooled"`:                        {[]Tensor{ids, mask}, "pooled"},
 	} {
-		if _, err := m.Predict([][]Tensor{c.set}, c.output, []int{1, 6}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := m.Predict([][]Tensor{c.set}, c.output, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -110,8 +111,8 @@ func TestAnswersAreChecked(t *testing.T) {
 	for fault, want := range map[string]string{
 		"predict_error":  "Core ML could not predict: Unable to compute the prediction. (com.apple.CoreML 0)",
 		"predict_nil":    "Core ML could not predict and gave no reason",
+		"shapes_differ":  `Core ML gave the shapes [2 6] and [1 6] in one batch`,
 		"fewer_sets":     "Core ML answered 1 of 2 sets of inputs",
-		"fewer_rows":     "Core ML gave the shape [1 6] where [2 6] is due",
 		"missing_output": `Core ML gave no array as the output "embedding"`,
 		"short_memory":   "does not fit its memory of 1 elements",
 		"hidden_memory":  "Core ML did not show the array's memory",
@@ -126,7 +127,7 @@ func TestAnswersAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := []Tensor{{"input_ids", []int{2, 2}, []int32{1, 2, 3, 4}}}
-		if _, err := m.Predict([][]Tensor{set, set}, "embedding", []int{2, 6}, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := m.Predict([][]Tensor{set, set}, "embedding", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", fault, err)
 		}
 		m.Close()
@@ -143,7 +144,7 @@ func TestThreads(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-			if _, err := m.Predict([][]Tensor{set}, "embedding", []int{1, 6}, nil); err != nil {
+			if _, _, err := m.Predict([][]Tensor{set}, "embedding", nil); err != nil {
 				t.Error(err)
 			}
 		})
@@ -165,7 +166,7 @@ func BenchmarkPredict(b *testing.B) {
 	var dst []float32
 	for b.Loop() {
 		var err error
-		if dst, err = m.Predict(set, "embedding", []int{1, 384}, dst[:0]); err != nil {
+		if dst, _, err = m.Predict(set, "embedding", dst[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -56,7 +56,7 @@ func TestGoTypesAreThoseOfTheEncodings(t *testing.T) {
 		if args := strings.Count(m.Selector, ":"); args != len(parts)-3 {
 			t.Errorf("%v takes %d arguments, the encoding has %d", m, args, len(parts)-3)
 		}
-		if strings.HasPrefix(m.Since, "-") || older(m.Since, "10.0") {
+		if strings.HasPrefix(m.Since, "-") || Older(m.Since, "10.0") {
 			t.Errorf("%v: since macOS %q", m, m.Since)
 		}
 	}

@@ -65,7 +65,7 @@ func Dir(t testing.TB) string {
 }
 
 // Live are the stub's objects in this process that were made and not yet freed.
-type Live struct{ Arrays, Values, Models, Plans int32 }
+type Live struct{ Arrays, Values, Configurations, Models, Plans int32 }
 
 // Counters reads the stub's counts in this process; compiles only grows.
 func Counters(t testing.TB) (live Live, compiles int32) {
@@ -76,7 +76,8 @@ func Counters(t testing.TB) (live Live, compiles int32) {
 	}
 	for name, to := range map[string]*int32{
 		"stub_live_arrays": &live.Arrays, "stub_live_values": &live.Values,
-		"stub_live_models": &live.Models, "stub_live_plans": &live.Plans, "stub_compiles": &compiles,
+		"stub_live_configurations": &live.Configurations,
+		"stub_live_models":         &live.Models, "stub_live_plans": &live.Plans, "stub_compiles": &compiles,
 	} {
 		address, err := purego.Dlsym(library, name)
 		if err != nil {

@@ -2,15 +2,16 @@
 // count how many of them live.
 #include "stub.h"
 
-int stub_live_arrays, stub_live_values;
+int stub_live_arrays, stub_live_values, stub_live_configurations;
 
 // Input rows are this many elements longer than they hold.
 enum { rowPadding = 5 };
 
 @implementation MLModelConfiguration
+- (id)init { __sync_add_and_fetch(&stub_live_configurations, 1); return [super init]; }
 - (void)setComputeUnits:(long)u { units = u; }
 - (void)setFunctionName:(NSString *)name { [function release]; function = [name copy]; }
-- (void)dealloc { [function release]; [super dealloc]; }
+- (void)dealloc { __sync_sub_and_fetch(&stub_live_configurations, 1); [function release]; [super dealloc]; }
 @end
 
 @implementation MLMultiArray
