@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"testing"
@@ -198,6 +199,31 @@ func TestBatchingIsTheUsersToChoose(t *testing.T) {
 		embed(t, m, workerkit.PoolingMean, []int32{1}, []int32{2}, []int32{3})
 		if _, cuts := m.(*encoder).batcher.pack(rowsOf(1, 1, 1)); len(cuts) != c.calls {
 			t.Errorf("quantised %v, %s: %d calls, want %d", c.encoder.Quantized, c.config, len(cuts), c.calls)
+		}
+	}
+}
+
+// Weights of few bits leave a row alone only where the activations are rounded
+// too, and with them the kernels differ by how many rows there are.
+func TestRoundedActivationsRunAlone(t *testing.T) {
+	c, err := workerkit.DecodeConfig(options(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for level, alone := range map[int64]bool{0: false, 4: true} {
+		g := onnxtest.BERT().Graph()
+		g.DomainNode("com.microsoft", "MatMulNBits", []string{"x", "w", "s"}, []string{"y"}, onnxtest.Int("accuracy_level", level))
+		model := g.Model()
+		file, err := onnxfile.Read(bytes.NewReader(model), int64(len(model)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := makePlan(source{graph: file}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.batcher.alone != alone {
+			t.Errorf("accuracy level %d: rows run alone is %v", level, p.batcher.alone)
 		}
 	}
 }

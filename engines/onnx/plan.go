@@ -98,10 +98,20 @@ func (p *plan) planCalls(m *onnxfile.Model, c workerkit.Config) error {
 	return nil
 }
 
-// quantizes says that the graph takes scales over the values of a call, so that
-// rows in one call move each other.
+// quantizesToInt8 is the accuracy_level of MatMulNBits that quantises the
+// activations as well as the weights.
+const quantizesToInt8 = 4
+
+// quantizes says that rows in one call can move each other: the graph takes
+// scales over all values of a call, or its kernels for quantised activations
+// depend on how many rows there are.
 func quantizes(m *onnxfile.Model) bool {
-	return m.Ops["DynamicQuantizeLinear"]+m.Ops["DynamicQuantizeMatMul"] > 0
+	if m.Ops["DynamicQuantizeLinear"]+m.Ops["DynamicQuantizeMatMul"]+m.Ops["DynamicQuantizeLSTM"] > 0 {
+		return true
+	}
+	return slices.ContainsFunc(m.Nodes, func(n onnxfile.Node) bool {
+		return n.Op == "MatMulNBits" && n.Ints["accuracy_level"] == quantizesToInt8
+	})
 }
 
 // multipliesBytes says that the graph has integer products, whose kernels
