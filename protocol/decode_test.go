@@ -172,8 +172,13 @@ func TestDecodeErr(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, payload := range []string{`{"type":"PONG","req_id":1}`, `{"type":"ERR","req_id":1,"code":"oom"}`, `{"type":"ERR","req_id":1,"code":7,"msg":""}`, `{"type":"ERR","req_id":[],"code":"oom","msg":""}`} {
-		if err := parse(payload).DecodeErr(); !isViolation(err) {
+		err := parse(payload).DecodeErr()
+		if !isViolation(err) {
 			t.Errorf("%s: error %v", payload, err)
+		}
+		var refusal *protocol.Error
+		if errors.As(err, &refusal) {
+			t.Errorf("%s: the violation %v passes for a refusal", payload, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -67,7 +68,15 @@ func (e *ViolationError) Error() string {
 	return "protocol violation: " + e.Reason
 }
 
-func (e *ViolationError) Unwrap() error { return e.Err }
+// Unwrap returns the cause, but for an [Error]: that is a refusal, after which the
+// connection serves on, and must not be found inside of what ended it.
+func (e *ViolationError) Unwrap() error {
+	var refusal *Error
+	if errors.As(e.Err, &refusal) {
+		return nil
+	}
+	return e.Err
+}
 
 // Violation makes a [ViolationError].
 func Violation(format string, args ...any) *ViolationError {

@@ -172,6 +172,10 @@ func checkCrash(t *testing.T, tr transcript.Transcript, err error, stage host.St
 	if !errors.As(err, &crash) {
 		t.Fatalf("error %v, want a crash: %s", err, tr.Expect.Why)
 	}
+	var refusal *protocol.Error
+	if errors.As(err, &refusal) {
+		t.Errorf("the crash %v passes for a refusal of a worker that serves on", err)
+	}
 	want := host.CauseViolation
 	if tr.Name == "bad-worker-eof" {
 		want = host.CauseEOF
