@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -45,6 +46,13 @@ type Spec struct {
 	// whose pipes have no directory.
 	RuntimeDir string
 
+	// ArtifactRoots are the directories below which the worker may read artifacts.
+	// Default: anywhere. It is the worker's sandbox that keeps to it.
+	ArtifactRoots []string
+
+	// Sandbox is the worker's --sandbox. Default: [SandboxAuto].
+	Sandbox Sandbox
+
 	// MaxFrame is the largest frame that the module takes, in bytes. Default:
 	// protocol.DefaultMaxFrame.
 	MaxFrame uint32
@@ -57,6 +65,17 @@ type Spec struct {
 	// loses lines, counted in [LogLine.Lost]; it never holds the worker up.
 	Log func(LogLine)
 }
+
+// Sandbox says how much a worker gives up before it serves. What it gave up is in
+// the build flags of its HELLO ("sandbox=landlock-v7+seccomp").
+type Sandbox string
+
+// The sandboxes.
+const (
+	SandboxAuto    Sandbox = "auto"    // as much as the worker's system has
+	SandboxOff     Sandbox = "off"     // nothing
+	SandboxRequire Sandbox = "require" // all of it, or the start fails
+)
 
 // LogLine is one line of a worker's output.
 type LogLine struct {
@@ -94,6 +113,17 @@ func (s Spec) withDefaults() (Spec, error) {
 	if s.RuntimeDir, err = filepath.Abs(s.RuntimeDir); err != nil {
 		return s, fmt.Errorf("host: Spec.RuntimeDir: %w", err)
 	}
+	s.ArtifactRoots = slices.Clone(s.ArtifactRoots)
+	for i, root := range s.ArtifactRoots {
+		if s.ArtifactRoots[i], err = filepath.Abs(root); err != nil {
+			return s, fmt.Errorf("host: Spec.ArtifactRoots: %w", err)
+		}
+	}
+	switch s.Sandbox {
+	case "", SandboxAuto, SandboxOff, SandboxRequire:
+	default:
+		return s, fmt.Errorf("host: Spec.Sandbox is %q, allowed are %q, %q and %q", s.Sandbox, SandboxAuto, SandboxOff, SandboxRequire)
+	}
 	if s.MaxFrame == 0 {
 		s.MaxFrame = protocol.DefaultMaxFrame
 	}
@@ -118,4 +148,16 @@ func randomHex(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails: it ends the process instead
 	return hex.EncodeToString(b)
+}
+
+// arguments are the worker's, for a rendezvous and a nonce.
+func (s Spec) arguments(socket, nonce string) []string {
+	args := []string{"--socket", socket, "--nonce", nonce}
+	if s.Sandbox != "" { // a worker in another language may not know the flag
+		args = append(args, "--sandbox="+string(s.Sandbox))
+	}
+	for _, root := range s.ArtifactRoots {
+		args = append(args, "--artifact-root", root)
+	}
+	return append(args, s.Args...)
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +128,7 @@ func TestSpecIsChecked(t *testing.T) {
 		"Spec.Path":         {},
 		"Spec.Env":          {Path: "x", Env: []string{"NOVALUE"}},
 		"Spec.ID":           {Path: "x", ID: "two\nlines"},
+		"Spec.Sandbox":      {Path: "x", Sandbox: "maybe"},
 		"Spec.MaxFrame":     {Path: "x", MaxFrame: 1},
 		"Deadlines.Embed":   {Path: "x", Deadlines: host.Deadlines{Embed: -1}},
 		"Deadlines.Start":   {Path: "x", Deadlines: host.Deadlines{Start: -time.Second}},
@@ -226,5 +229,32 @@ func TestNothingReachesTheWorkerByAccident(t *testing.T) {
 	fds := "fds=" + strings.ReplaceAll(strings.Trim(fmt.Sprint(puppet.Inheritable()), "[]"), " ", ",") + "\n"
 	if !strings.Contains(log, "SYNAPSE_WORKER_ID=w-1") || strings.Contains(log, "SECRET") || !strings.Contains(log, "dir=/\n") || !strings.Contains(log, fds) {
 		t.Errorf("the worker sees:\n%s", log)
+	}
+}
+
+// The worker's sandbox keeps to the roots that the host passes.
+func TestArtifactRoots(t *testing.T) {
+	inside, outside := artifact(t, nil), artifact(t, nil)
+	s := fakeSpec(t)
+	s.ArtifactRoots, s.Sandbox = []string{filepath.Dir(inside.Path)}, host.SandboxRequire
+	w, err := host.Start(patient(t), s)
+	if runtime.GOOS != "linux" {
+		wantCrash(t, err, host.StageHello, host.CauseExit)
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Kill()
+	if flags := w.Hello().Engine.BuildFlags; !slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "sandbox=landlock-v") }) {
+		t.Errorf("the build flags are %q", flags)
+	}
+	m, err := w.Load(patient(t), inside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good(t, w, m.Ref)
+	if _, err := w.Load(patient(t), outside); !errors.Is(err, &protocol.Error{Code: protocol.CodeArtifactInvalid}) {
+		t.Errorf("an artifact outside the roots: %v", err)
 	}
 }

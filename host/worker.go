@@ -58,7 +58,7 @@ func Start(ctx context.Context, s Spec) (*Worker, error) {
 		return nil, err
 	}
 	nonce := randomHex(protocol.NonceBytes)
-	cmd := exec.Command(s.Path, append([]string{"--socket", meeting.address, "--nonce", nonce}, s.Args...)...)
+	cmd := exec.Command(s.Path, s.arguments(meeting.address, nonce)...)
 	cmd.Dir = neutralDir()
 	cmd.Env = append(append([]string{}, s.Env...), envWorkerID+"="+s.ID)
 

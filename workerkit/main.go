@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -37,12 +38,14 @@ type Worker struct {
 }
 
 type flags struct {
-	Socket    string `placeholder:"PATH" help:"Socket (or \\\\.\\pipe\\NAME) that the module listens on."`
-	Nonce     string `placeholder:"HEX" help:"The spawn nonce, said back in HELLO."`
-	EngineLib string `placeholder:"DIR" help:"Directory of the engine's native libraries, instead of the one beside this binary."`
-	CacheDir  string `placeholder:"DIR" help:"Directory for private copies of artifacts. Default: the user's cache directory."`
-	MaxFrame  uint32 `placeholder:"BYTES" default:"${max_frame}" help:"Largest frame offered to the module."`
-	Version   bool   `help:"Print engine, library versions and build flags as JSON, and exit."`
+	Socket       string   `placeholder:"PATH" help:"Socket (or \\\\.\\pipe\\NAME) that the module listens on."`
+	Nonce        string   `placeholder:"HEX" help:"The spawn nonce, said back in HELLO."`
+	EngineLib    string   `placeholder:"DIR" help:"Directory of the engine's native libraries, instead of the one beside this binary."`
+	CacheDir     string   `placeholder:"DIR" help:"Directory for private copies of artifacts. Default: the user's cache directory."`
+	MaxFrame     uint32   `placeholder:"BYTES" default:"${max_frame}" help:"Largest frame offered to the module."`
+	Sandbox      string   `enum:"auto,off,require" default:"auto" help:"What this process gives up before it serves: ${enum}. See docs/supervision.md."`
+	ArtifactRoot []string `placeholder:"DIR" sep:"none" help:"Read artifacts only below this directory; may be given more than once. Default: anywhere."`
+	Version      bool     `help:"Print engine, library versions and build flags as JSON, and exit."`
 }
 
 // Main is a worker's main function. It does not return.
@@ -87,9 +90,11 @@ func (w Worker) run(args []string, stdout, stderr io.Writer) int {
 		var engine Engine
 		if engine, err = w.Open(Setup{LibDir: libDir, CacheDir: store.dir, Log: log}); err == nil {
 			if f.Version {
-				return w.printVersion(stdout, engine.Info())
+				info := engine.Info()
+				info.BuildFlags = append(slices.Clone(info.BuildFlags), sandboxOffer())
+				return w.printVersion(stdout, info)
 			}
-			return w.serve(f, engine, store, log)
+			return w.serve(f, engine, libDir, store, log)
 		}
 	}
 	fmt.Fprintf(stderr, "%s: %v\n", w.Name, err)
@@ -143,8 +148,8 @@ func wireEngine(i Info) protocol.Engine {
 	return protocol.Engine{Name: i.Name, Version: i.Version, BuildFlags: i.BuildFlags}
 }
 
-// serve connects, shakes hands and runs the worker loop.
-func (w Worker) serve(f flags, engine Engine, store *store, log *slog.Logger) int {
+// serve connects, enters the sandbox, shakes hands and runs the worker loop.
+func (w Worker) serve(f flags, engine Engine, libDir string, store *store, log *slog.Logger) int {
 	conn, err := dial(f.Socket)
 	if err != nil {
 		log.Error("cannot connect to the module", "socket", f.Socket, "error", err)
@@ -155,7 +160,14 @@ func (w Worker) serve(f flags, engine Engine, store *store, log *slog.Logger) in
 	if w.WrapConn != nil {
 		conn = w.WrapConn(conn)
 	}
-	in, out, maxFrame, err := handshake(conn, f, engine.Info())
+	info := engine.Info()
+	sandbox, err := enterSandbox(f.Sandbox, confinement{readable: f.ArtifactRoot, libs: libDir, cache: store.dir}, log)
+	if err != nil {
+		log.Error("no sandbox", "error", err)
+		return protocol.ExitUsage
+	}
+	info.BuildFlags = append(slices.Clone(info.BuildFlags), sandbox)
+	in, out, maxFrame, err := handshake(conn, f, info)
 	if err != nil {
 		log.Error("no handshake", "error", err)
 		return statusOf(err)
@@ -164,7 +176,7 @@ func (w Worker) serve(f flags, engine Engine, store *store, log *slog.Logger) in
 	defer cancel()
 	s := &server{
 		in: newInbox(in), out: out, maxFrame: maxFrame,
-		engine: engine, info: engine.Info(), models: newRegistry(), store: store, log: log,
+		engine: engine, info: info, models: newRegistry(), store: store, log: log,
 	}
 	err = s.loop(ctx, func(err error) {
 		// The engine may never come back from its call: no orderly end can be waited for.
