@@ -51,6 +51,7 @@ type Model struct {
 	Functions       map[string]Model // what differs from the rest
 	Fault           string           // see testdata/model.m and plan.m
 	FaultLength     int              // the length at which wrong_values answers wrongly
+	FaultAfter      int              // so many predictions of a loaded model pass before the fault
 	CompiledBytes   int64            // added to the compiled model
 	Program         map[string][]Op
 	Network         []Op
@@ -152,6 +153,7 @@ func (m Model) values() map[string]any {
 	if m.Fault != "" {
 		v["fault"] = m.Fault
 		v["fault_length"] = m.FaultLength
+		v["fault_after"] = m.FaultAfter
 	}
 	if m.CompiledBytes > 0 {
 		v["compiled_bytes"] = m.CompiledBytes

@@ -6,7 +6,7 @@
 
 int stub_live_models, stub_compiles;
 
-@interface MLModel : NSObject { @public NSDictionary *model; long units; BOOL shrink; } @end
+@interface MLModel : NSObject { @public NSDictionary *model; long units, runs; BOOL shrink; } @end
 
 // Component j of the state of a token.
 static double state(int id, int type, long j) { return ((id * 7 + type * 3 + j * 5) % 64 - 32) / 16.0; }
@@ -133,6 +133,11 @@ static double compute(void *context, long row, long column, long j) {
 	return in->score ? ((long)sum % 997) / 64.0 + in->lie : sum / n + in->lie;
 }
 
+// Whether a prediction has this fault. So many predictions pass before it does.
+- (BOOL)fails:(NSString *)fault {
+	return runs > [[model objectForKey:@"fault_after"] longLongValue] && hasFault(model, fault);
+}
+
 - (id)answerTo:(MLDictionaryFeatureProvider *)given error:(NSError **)e {
 	NSDictionary *features = [model objectForKey:@"inputs"], *outputs = [model objectForKey:@"outputs"];
 	struct inputs in = {0};
@@ -153,8 +158,8 @@ static double compute(void *context, long row, long column, long j) {
 	}
 	long length = [[in.ids->shape objectAtIndex:1] longLongValue];
 	// The report of wrong values at some lengths only (edge-case table).
-	if (hasFault(model, @"wrong_values") && length == [[model objectForKey:@"fault_length"] longLongValue]) in.lie = 4;
-	if (hasFault(model, @"predict_nan")) in.lie = NAN;
+	if ([self fails:@"wrong_values"] && length == [[model objectForKey:@"fault_length"] longLongValue]) in.lie = 4;
+	if ([self fails:@"predict_nan"]) in.lie = NAN;
 	NSMutableDictionary *made = [NSMutableDictionary dictionary];
 	for (NSString *name in outputs) {
 		NSDictionary *feature = [outputs objectForKey:name];
@@ -163,28 +168,29 @@ static double compute(void *context, long row, long column, long j) {
 		[shape replaceObjectAtIndex:0 withObject:[in.ids->shape objectAtIndex:0]];
 		if ([shape count] == 3) [shape replaceObjectAtIndex:1 withObject:[in.ids->shape objectAtIndex:1]];
 		// coremltools issue 2730: eight rows in, one row out.
-		if (shrink || hasFault(model, @"fewer_rows")) [shape replaceObjectAtIndex:0 withObject:[NSNumber numberWithInt:1]];
-		if (hasFault(model, @"missing_output")) continue;
+		if (shrink || [self fails:@"fewer_rows"]) [shape replaceObjectAtIndex:0 withObject:[NSNumber numberWithInt:1]];
+		if ([self fails:@"missing_output"]) continue;
 		MLMultiArray *a = output(feature, shape, compute, &in);
-		if (hasFault(model, @"short_memory")) a->size = 2;
-		if (hasFault(model, @"hidden_memory")) a->hidden = YES;
-		if (hasFault(model, @"wrong_type")) a->type = Int32;
+		if ([self fails:@"short_memory"]) a->size = 2;
+		if ([self fails:@"hidden_memory"]) a->hidden = YES;
+		if ([self fails:@"wrong_type"]) a->type = Int32;
 		[made setObject:[MLFeatureValue featureValueWithMultiArray:a] forKey:name];
 	}
 	return [[[MLDictionaryFeatureProvider alloc] initWithDictionary:made error:NULL] autorelease];
 }
 
 - (id)predictionsFromBatch:(MLArrayBatchProvider *)batch error:(NSError **)e {
-	if (hasFault(model, @"predict_error")) { *e = stubError(0, @"Unable to compute the prediction."); return nil; }
-	if (hasFault(model, @"predict_nil")) return nil;
-	if (hasFault(model, @"predict_kill")) die(SIGKILL);
-	if (hasFault(model, @"predict_abort") || (hasFault(model, @"gpu_abort") && (units == 1 || units == 2))) die(SIGABRT);
-	if (hasFault(model, @"predict_hang")) pause();
+	runs++;
+	if ([self fails:@"predict_error"]) { *e = stubError(0, @"Unable to compute the prediction."); return nil; }
+	if ([self fails:@"predict_nil"]) return nil;
+	if ([self fails:@"predict_kill"]) die(SIGKILL);
+	if ([self fails:@"predict_abort"] || ([self fails:@"gpu_abort"] && (units == 1 || units == 2))) die(SIGABRT);
+	if ([self fails:@"predict_hang"]) pause();
 	NSMutableArray *made = [NSMutableArray array];
 	long n = [batch count];
-	if (hasFault(model, @"fewer_sets")) n--;
+	if ([self fails:@"fewer_sets"]) n--;
 	for (long i = 0; i < n; i++) {
-		shrink = i > 0 && hasFault(model, @"shapes_differ");
+		shrink = i > 0 && [self fails:@"shapes_differ"];
 		id one = [self answerTo:[batch featuresAtIndex:i] error:e];
 		if (!one) return nil;
 		[made addObject:one];

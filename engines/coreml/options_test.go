@@ -1,0 +1,9 @@
+package coreml
+
+import (
+	"testing"
+
+	"github.com/synapse-module/workers/internal/configdoc"
+)
+
+func TestConfigurationIsDocumented(t *testing.T) { configdoc.Check(t, "coreml", options) }
