@@ -37,6 +37,7 @@ func newMeasurement(j job, o Options) *measurement {
 		result: ArtifactResult{
 			Artifact: j.artifact.Name, Digest: j.artifact.Digest, Format: j.artifact.Format,
 			Checks: []gate.Check{}, Controls: []gate.Control{}, Rows: []Row{},
+			Similarities: []Similarity{},
 		},
 	}
 }

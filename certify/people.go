@@ -27,6 +27,9 @@ func (m *measurement) people(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, p := range m.judgements.Pairs {
+		m.result.People = append(m.result.People, Judged{Set: p.Set, Ours: gate.Similarity(got[index[p.A]], got[index[p.B]]), Score: p.Score})
+	}
 	for _, set := range m.suite.People.Sets {
 		m.add(gate.People(set, m.judgements.Pairs, got, index, *m.gates.People)...)
 	}

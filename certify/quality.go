@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/synapse-module/workers/certify/gate"
@@ -17,6 +18,7 @@ func (m *measurement) quality(ctx context.Context) (err error) {
 	if g := m.gates.Rank; g != nil {
 		m.add(gate.Rank(m.ids, m.tagged(g.Queries), m.tagged(g.Documents), m.alone, m.want, *g)...)
 	}
+	m.similarities()
 	cosines := gate.Cosines(m.alone, m.want)
 	for _, in := range m.suite.Inputs {
 		if i := slices.Index(m.ids, in.ID); i >= 0 {
@@ -24,6 +26,22 @@ func (m *measurement) quality(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// similarPairs is how many pairs of inputs a result shows beside the reference's.
+const similarPairs = 400
+
+// similarities compares a sample of pairs, the same in every run.
+func (m *measurement) similarities() {
+	random := rand.New(rand.NewPCG(shuffleSeed, 0))
+	for range similarPairs {
+		a, b := random.IntN(len(m.rows)), random.IntN(len(m.rows))
+		if a != b {
+			m.result.Similarities = append(m.result.Similarities, Similarity{
+				Ours: gate.Similarity(m.alone[a], m.alone[b]), Reference: gate.Similarity(m.want[a], m.want[b]),
+			})
+		}
+	}
 }
 
 // qualityOf holds vectors of all rows to the reference.

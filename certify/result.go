@@ -99,7 +99,22 @@ type ArtifactResult struct {
 	Controls   []gate.Control       `json:"controls"`
 	Rows       []Row                `json:"rows"`
 
-	Performance *Performance `json:"performance,omitempty"`
+	Similarities []Similarity `json:"similarities"` // of a sample of pairs of inputs
+	People       []Judged     `json:"people,omitempty"`
+	Performance  *Performance `json:"performance,omitempty"`
+}
+
+// Similarity is how alike two inputs are to the worker and to the reference.
+type Similarity struct {
+	Ours      gate.Figure `json:"ours"`
+	Reference gate.Figure `json:"reference"`
+}
+
+// Judged is how alike two texts are to the worker and to people.
+type Judged struct {
+	Set   string      `json:"set"`
+	Ours  gate.Figure `json:"ours"`
+	Score float64     `json:"score"` // on the scale of the set
 }
 
 // Row is what became of one input, alone in its batch.

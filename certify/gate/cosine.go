@@ -43,6 +43,9 @@ func Cosines(a, b [][]float32) []float64 {
 	return out
 }
 
+// Similarity is the cosine of two vectors.
+func Similarity(a, b []float32) Figure { return Figure(cosine(a, b)) }
+
 func cosine(a, b []float32) float64 {
 	if len(a) != len(b) {
 		return math.NaN()

@@ -19,6 +19,7 @@ import (
 const (
 	ResultFile        = "result.json"
 	JUnitFile         = "junit.xml"
+	PageFile          = "report.html"
 	ProtocolFile      = "protocol.json"
 	ProtocolJUnitFile = "protocol-junit.xml"
 )
@@ -28,6 +29,7 @@ const (
 // are too.
 func WriteFiles(dir string, r *certify.Result) error {
 	return writeAll(dir,
+		file{PageFile, func(w io.Writer) error { return HTML(w, r) }},
 		file{JUnitFile, func(w io.Writer) error { return JUnit(w, r) }},
 		file{ResultFile, func(w io.Writer) error { return asJSON(w, r) }},
 	)

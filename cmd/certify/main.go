@@ -30,6 +30,7 @@ Exit status: 0 passed, 1 a gate failed, 2 the command line or a suite is at faul
 type cli struct {
 	Run      runCmd           `cmd:"" help:"Measure a worker against suites."`
 	Protocol protocolCmd      `cmd:"" help:"Hold a worker, in any language, to the wire."`
+	Report   reportCmd        `cmd:"" help:"Show a result of before."`
 	Version  kong.VersionFlag `help:"Print the version and exit."`
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -40,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"checkschema": checkSchema,
 			"exits":       exits,
 			"interrupt":   interrupt,
+			"replace":     replace,
 		},
 	})
 }
@@ -67,6 +69,18 @@ func program(name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("%s is not in PATH", name)
+}
+
+// replace puts new in place of old, everywhere in a file.
+func replace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: replace OLD NEW FILE")
+	}
+	text := ts.ReadFile(args[2])
+	if !strings.Contains(text, args[0]) {
+		ts.Fatalf("%s does not hold %q", args[2], args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(strings.ReplaceAll(text, args[0], args[1])), 0o600))
 }
 
 // exits runs a command and wants this very exit status.

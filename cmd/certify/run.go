@@ -23,7 +23,7 @@ type runCmd struct {
 	EngineLib    string        `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
 	Artifact     []string      `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of a suite's artifact, in place of the asset of that name. Without NAME= it is for the only one."`
 	Only         []string      `placeholder:"NAME" help:"Measure these artifacts of the suites only."`
-	Out          string        `placeholder:"DIR" help:"Write result.json and junit.xml there."`
+	Out          string        `placeholder:"DIR" help:"Write result.json, junit.xml and report.html there."`
 	Performance  bool          `help:"Also measure speed, memory growth and idle load, where the suite says how."`
 	EmbedTimeout time.Duration `placeholder:"DURATION" help:"Limit for one batch. Default: 2m."`
 	Quiet        bool          `short:"q" help:"Show only what did not pass."`
