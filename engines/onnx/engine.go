@@ -42,22 +42,47 @@ func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Confi
 	if err != nil {
 		return nil, err
 	}
-	p, err := makePlan(src, c)
-	if err != nil {
+	if err := workerkit.CheckMemory(loadFactor*uint64(src.size), "loading "+src.name); err != nil {
 		return nil, err
 	}
-	if err := workerkit.CheckMemory(loadFactor*uint64(src.size), "loading "+src.name); err != nil {
+	if isDecoder(src.graph) {
+		return loadDecoder(src, c)
+	}
+	p, err := makePlan(src, c)
+	if err != nil {
 		return nil, err
 	}
 	if p.placement, err = place(src, p, c); err != nil {
 		return nil, err
 	}
-	session, err := newSession(src.path, p, c)
+	inputs, outputs := p.names()
+	session, err := newSession(src.path, inputs, outputs, c)
 	if err != nil {
 		return nil, err
 	}
 	trim() // of what only the load needed
 	m, err := newModel(session, p)
+	if err != nil {
+		return nil, errors.Join(err, session.Destroy())
+	}
+	return m, nil
+}
+
+func loadDecoder(src source, c workerkit.Config) (workerkit.Model, error) {
+	if names := accelerated(c); len(names) > 0 {
+		return nil, workerkit.ConfigInvalid("runtime_config.%s: generating graphs run on the CPU alone here, not on %v", optProviders, names)
+	}
+	p, err := planDecoder(src, c)
+	if err != nil {
+		return nil, err
+	}
+	inputs, outputs := p.names()
+	session, err := newSession(src.path, inputs, outputs, c)
+	if err != nil {
+		return nil, err
+	}
+	trim() // of what only the load needed
+	m, err := newDecoder(session, p)
 	if err != nil {
 		return nil, errors.Join(err, session.Destroy())
 	}

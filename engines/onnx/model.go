@@ -11,25 +11,29 @@ import (
 )
 
 // newSession loads the graph in the file at path.
-func newSession(path string, p plan, c workerkit.Config) (*ort.DynamicAdvancedSession, error) {
+func newSession(path string, inputs, outputs []string, c workerkit.Config) (*ort.DynamicAdvancedSession, error) {
 	o, err := sessionOptions(c)
 	if err != nil {
 		return nil, err
 	}
-	return createSession(path, p, o)
+	return createSession(path, inputs, outputs, o)
 }
 
 // createSession makes a session and frees the options that it was made with.
-func createSession(path string, p plan, o *ort.SessionOptions) (*ort.DynamicAdvancedSession, error) {
-	names := make([]string, len(p.inputs))
-	for i, in := range p.inputs {
-		names[i] = in.Name
-	}
-	session, err := ort.NewDynamicAdvancedSession(path, names, []string{p.output.Name}, o)
+func createSession(path string, inputs, outputs []string, o *ort.SessionOptions) (*ort.DynamicAdvancedSession, error) {
+	session, err := ort.NewDynamicAdvancedSession(path, inputs, outputs, o)
 	if err := errors.Join(err, o.Destroy()); err != nil {
 		return nil, loadError(err)
 	}
 	return session, nil
+}
+
+// names are the inputs' and outputs' of a session for the plan, in order.
+func (p plan) names() (inputs, outputs []string) {
+	for _, in := range p.inputs {
+		inputs = append(inputs, in.Name)
+	}
+	return inputs, []string{p.output.Name}
 }
 
 // newModel runs the session once, checks what comes out, and makes the model

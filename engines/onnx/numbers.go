@@ -65,3 +65,9 @@ func (b *numbersOf[T]) tensor(s ort.Shape) (ort.Value, error) {
 func bytesOf(v []uint16) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
 }
+
+// valuesOf is b's memory as numbers in the machine's order.
+func valuesOf[T uint16 | float32](b []byte) []T {
+	var v T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(v)))
+}

@@ -118,7 +118,8 @@ func profile(path string, p plan, c workerkit.Config) (counts map[string]int, er
 	if err := o.EnableProfiling(filepath.Join(dir, "run")); err != nil {
 		return nil, errors.Join(loadError(err), o.Destroy())
 	}
-	session, err := createSession(path, p, o)
+	inputs, outputs := p.names()
+	session, err := createSession(path, inputs, outputs, o)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,8 @@ type Metadata struct {
 	Pooling workerkit.Pooling // the model's own
 	After   []Layer           // what follows pooling, without a last normalisation
 
+	Ends []int // the ids that end a generated text
+
 	Classifier bool   // the graph's head classifies rows
 	Labels     int    // its classes
 	Scores     Scores // what becomes of its logits
@@ -103,11 +105,28 @@ type config struct {
 	VocabSize     int               `json:"vocab_size"`
 	Positions     int               `json:"max_position_embeddings"`
 	PadTokenID    *int              `json:"pad_token_id"`
+	Ends          idList            `json:"eos_token_id"`
 	Labels        map[string]string `json:"id2label"`
 	Activation    string            `json:"sbert_ce_default_activation_function"`
 	CrossEncoder  struct {
 		Activation string `json:"activation_fn"`
 	} `json:"sentence_transformers"`
+}
+
+// idList is written as one id, a list of them, or null.
+type idList []int
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (l *idList) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, (*[]int)(l))
+	}
+	var one *int
+	if err := json.Unmarshal(b, &one); err != nil || one == nil {
+		return err
+	}
+	*l = idList{*one}
+	return nil
 }
 
 // countedFromPadding are the architectures whose positions begin behind the
@@ -123,6 +142,16 @@ func Read(f Files) (m Metadata, err error) {
 	m.Arch = c.ModelType
 	m.VocabSize = max(0, c.VocabSize)
 	m.Labels = len(c.Labels)
+	// What transformers generates with comes before what it was trained with.
+	var generation struct {
+		Ends idList `json:"eos_token_id"`
+	}
+	if _, err := f.decode("generation_config.json", &generation); err != nil {
+		return m, err
+	}
+	if m.Ends = generation.Ends; len(m.Ends) == 0 {
+		m.Ends = c.Ends
+	}
 	m.Classifier = slices.ContainsFunc(c.Architectures, func(a string) bool { return strings.HasSuffix(a, "ForSequenceClassification") })
 	if m.Scores, err = scores(c); err != nil {
 		return m, err

@@ -51,6 +51,9 @@ func (t *specialToken) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(parts[1], &t.id)
 }
 
+// Tokenizer returns tokenizer.json, or nil where there is none.
+func Tokenizer(f Files) ([]byte, error) { return f.read("tokenizer.json", maxJSON) }
+
 // PairLayout reads how the model's tokenizer encodes a pair. It returns false
 // where there is no tokenizer.json, or it says nothing of pairs.
 func PairLayout(f Files) (pairs.Layout, bool, error) {
