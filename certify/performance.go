@@ -171,7 +171,7 @@ func (m *measurement) idle(ctx context.Context, self *process.Process) (float64,
 		return 0, fmt.Errorf("the worker's processor time: %w", err)
 	}
 	used := after.User + after.System - before.User - before.System
-	return used / time.Since(started).Seconds(), nil
+	return max(0, used) / time.Since(started).Seconds(), nil // the sums are rounded
 }
 
 func residentMiB(ctx context.Context, self *process.Process) (float64, error) {

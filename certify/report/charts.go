@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -40,6 +41,7 @@ const (
 	// no smaller one.
 	closest = 1e-16
 
+	labelRoom   = 10
 	pointRadius = 2
 	bins        = 24
 )
@@ -54,6 +56,7 @@ func newChart(x, y string) *plot.Plot {
 	for axis, label := range map[*plot.Axis]string{&p.X: x, &p.Y: y} {
 		axis.Label.Text = label
 		axis.Color, axis.Tick.Color = grid, grid
+		axis.Tick.Marker = plot.TickerFunc(shortTicks)
 		for _, style := range []*draw.TextStyle{&axis.Label.TextStyle, &axis.Tick.Label} {
 			style.Color = ink
 			style.Font.Variant = "Sans"
@@ -61,6 +64,18 @@ func newChart(x, y string) *plot.Plot {
 		}
 	}
 	return p
+}
+
+// shortTicks are gonum's ticks with labels that have no more digits than they
+// need.
+func shortTicks(low, high float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(low, high)
+	for i, t := range ticks {
+		if t.Label != "" {
+			ticks[i].Label = strconv.FormatFloat(math.Round(t.Value*1e6)/1e6, 'g', -1, 64)
+		}
+	}
+	return ticks
 }
 
 // scatter draws points, and lines that bound them.
@@ -106,6 +121,8 @@ func bars(x string, names []string, values plotter.Values) (template.HTML, error
 	p.Add(b)
 	p.NominalY(names...)
 	p.X.Min = 0
+	// Half a bar beside the first and the last.
+	p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5
 	return svg(p)
 }
 
@@ -130,7 +147,8 @@ func addBounds(p *plot.Plot, bounds ...plotter.XYs) error {
 // svg draws a plot as an element of the page.
 func svg(p *plot.Plot) (template.HTML, error) {
 	c := vgsvg.NewWith(vgsvg.UseWH(chartWidth, chartHeight))
-	p.Draw(draw.New(c))
+	// The last label of an axis is centred on its end.
+	p.Draw(draw.Crop(draw.New(c), 0, -labelRoom, 0, -labelRoom))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return "", fmt.Errorf("draw a chart: %w", err)

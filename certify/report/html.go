@@ -199,7 +199,7 @@ func describeControl(c gate.Control) string {
 	case c.Refused != "":
 		return "the worker refused: " + c.Refused
 	case i >= 0:
-		return fmt.Sprintf("%s %s fell to %s, limit %s", c.Checks[i].Gate, c.Checks[i].Figure, number(c.Checks[i].Value), limit(c.Checks[i].Limit))
+		return fmt.Sprintf("%s %s was %s, due was %s %s", c.Checks[i].Gate, c.Checks[i].Figure, number(c.Checks[i].Value), c.Checks[i].Relation, limit(c.Checks[i].Limit))
 	default:
 		return "nothing caught it"
 	}
