@@ -17,8 +17,11 @@ import (
 // what arrives.
 const trustedAnswer = 1 << 20
 
-// f32Bytes is the size of one value of a vector on the wire.
-const f32Bytes = 4
+// The sizes of one value of a vector and of one token id on the wire.
+const (
+	f32Bytes = 4
+	i32Bytes = 4
+)
 
 // LoadRequest asks for a model.
 type LoadRequest struct {

@@ -14,12 +14,33 @@ func (w *Worker) newCall(ctx context.Context, stage Stage, m model, id *protocol
 }
 
 // do waits for the lane, sends the request and waits for the owner's verdict.
-func (w *Worker) do(c *call, m protocol.Message, hasRaw bool, raw [][]byte) error {
+func (w *Worker) do(c *call, m protocol.Message, hasRaw bool, raw [][]byte) (err error) {
+	end := w.observe(c, rows(m), tokens(raw))
+	defer func() { end(err) }()
 	if err := w.enter(c); err != nil {
 		return err
 	}
 	w.lane.send(c, m, hasRaw, raw)
 	return <-c.reply
+}
+
+func rows(m protocol.Message) int {
+	switch m := m.(type) {
+	case *protocol.EmbedBatch:
+		return len(m.Items)
+	case *protocol.Rerank:
+		return len(m.Candidates)
+	default:
+		return 0
+	}
+}
+
+func tokens(raw [][]byte) int {
+	n := 0
+	for _, r := range raw {
+		n += len(r)
+	}
+	return n / i32Bytes
 }
 
 // enter waits until the owner has made c the request in hand. From then on the

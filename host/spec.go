@@ -60,6 +60,9 @@ type Spec struct {
 	// Deadlines bounds requests whose context has no deadline.
 	Deadlines Deadlines
 
+	// Observers see each request begin and end. See package metrics.
+	Observers []Observer
+
 	// Log, where it is not nil, is given each line that the worker writes to
 	// stdout or stderr. It is called from one goroutine a worker. A slow Log
 	// loses lines, counted in [LogLine.Lost]; it never holds the worker up.
