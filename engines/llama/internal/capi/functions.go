@@ -16,6 +16,8 @@ type Functions struct {
 	DevType        func(Device) int32                  `lib:"ggml-base" c:"ggml_backend_dev_type"`
 	DevMemory      func(d Device, free, total *uint64) `lib:"ggml-base" c:"ggml_backend_dev_memory"`
 	RegName        func(Reg) string                    `lib:"ggml-base" c:"ggml_backend_reg_name"`
+	RegDevCount    func(Reg) uint64                    `lib:"ggml-base" c:"ggml_backend_reg_dev_count"`
+	RegDevGet      func(Reg, uint64) Device            `lib:"ggml-base" c:"ggml_backend_reg_dev_get"`
 	RegProcAddress func(Reg, string) uintptr           `lib:"ggml-base" c:"ggml_backend_reg_get_proc_address"`
 
 	BackendLoad func(path string) Reg `lib:"ggml" c:"ggml_backend_load"`

@@ -24,7 +24,8 @@ type Library struct {
 	Variant  string   // the CPU variant in force; "" where the build has only one
 	Backends []string // names of the backends in force, in order of their loading
 	Features []string // what the CPU variant was compiled with, "AVX2", "OPENMP", ...
-	rpcReg   Reg
+
+	rpc func(endpoint string) Reg // nil where the build has no RPC backend
 }
 
 // Open loads llama.cpp's libraries from an absolute directory, and nothing from
@@ -105,7 +106,9 @@ func (l *Library) loadBackends() error {
 				return fmt.Errorf("the backend %s did not load; the log above says why", path)
 			}
 			if backend == "rpc" {
-				l.rpcReg = reg
+				if err := l.bindRPC(reg); err != nil {
+					return fmt.Errorf("the backend %s: %w", path, err)
+				}
 			}
 		}
 	}
@@ -127,6 +130,46 @@ func (l *Library) loadBackends() error {
 		l.Backends = append(l.Backends, l.RegName(l.RegGet(i)))
 	}
 	return nil
+}
+
+// HasRPC says whether the build has the RPC backend.
+func (l *Library) HasRPC() bool { return l.rpc != nil }
+
+func (l *Library) bindRPC(reg Reg) error {
+	const name = "ggml_backend_rpc_add_server"
+	addr := l.RegProcAddress(reg, name)
+	if addr == 0 {
+		return fmt.Errorf("it has no function %s", name)
+	}
+	purego.RegisterFunc(&l.rpc, addr)
+	return nil
+}
+
+// RPCDevices connects to the RPC server at HOST:PORT and returns its devices. A
+// server that does not answer as one is an abort, so it must have been asked
+// before.
+func (l *Library) RPCDevices(endpoint string) []Device {
+	reg := l.rpc(endpoint)
+	if reg == 0 {
+		return nil
+	}
+	var devices []Device
+	for i := range l.RegDevCount(reg) {
+		devices = append(devices, l.RegDevGet(reg, i))
+	}
+	return devices
+}
+
+// LocalGPUs are the devices of this machine that compute besides the CPU.
+func (l *Library) LocalGPUs() []Device {
+	var devices []Device
+	for i := range l.DevCount() {
+		d := l.DevGet(i)
+		if t := l.DevType(d); t == DeviceGPU || t == DeviceIGPU {
+			devices = append(devices, d)
+		}
+	}
+	return devices
 }
 
 // features asks a backend what it was compiled with.

@@ -156,3 +156,10 @@ func (f *File) Strings(key string, limit int64) ([]string, error) {
 	}
 	return out, nil
 }
+
+// ElementKind returns the kind of an array's elements; false where the key is
+// absent or no array.
+func (f *File) ElementKind(key string) (Kind, bool) {
+	v, ok := f.values[key]
+	return v.element, ok && v.kind == Array
+}

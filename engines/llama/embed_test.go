@@ -1,0 +1,224 @@
+package llama
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/synapse-module/workers/certify/suites"
+	"github.com/synapse-module/workers/workerkit"
+)
+
+var poolings = []workerkit.Pooling{workerkit.PoolingMean, workerkit.PoolingCLS, workerkit.PoolingLast}
+
+func TestDescription(t *testing.T) {
+	d := loadAsset(t, "minilm-gguf-f32", "").Describe()
+	if d.Arch != "bert" || d.Dims != 384 || d.MaxTokens != 512 || d.VocabSize != 30522 ||
+		d.DefaultPooling != workerkit.PoolingMean || !slices.Equal(d.Poolings, poolings) || d.Grammar {
+		t.Errorf("%+v", d)
+	}
+	if d := loadAsset(t, "bge-small-gguf-f32", `{"context_length": 100}`).Describe(); d.DefaultPooling != workerkit.PoolingCLS || d.MaxTokens != 100 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestReference holds every precision to sentence-transformers in fp32. llama.cpp
+// computes GELU by its tanh form, BERT was trained with the erf form: that alone
+// is the distance of f32.
+func TestReference(t *testing.T) {
+	s, err := suites.Load("all-minilm-l6-v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, reference := [][]int32{}, [][]float32{}
+	for i, in := range s.Inputs { // a third of them, of all lengths, keeps this under a minute
+		if i%3 == 0 {
+			rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
+		}
+	}
+	for name, least := range map[string]float64{"minilm-gguf-f32": 0.99999, "minilm-gguf-f16": 0.99999, "minilm-gguf-q8_0": 0.999} {
+		lowest := 1.0
+		for i, v := range embed(t, loadAsset(t, name, ""), workerkit.PoolingMean, rows...) {
+			lowest = min(lowest, cosine(v, reference[i]))
+		}
+		t.Logf("%s: %d rows, least cosine %.7f", name, len(rows), lowest)
+		if lowest < least {
+			t.Errorf("%s: least cosine %.7f, want %.5f", name, lowest, least)
+		}
+	}
+}
+
+func TestPoolingsDiffer(t *testing.T) {
+	m := loadAsset(t, "minilm-gguf-f32", "")
+	var got [][]float32
+	for _, p := range poolings {
+		got = append(got, embed(t, m, p, row(9, 1))[0])
+	}
+	for i := range got {
+		for k := range i {
+			if c := cosine(got[i], got[k]); c > 0.999 {
+				t.Errorf("%s and %s are the same: cosine %v", poolings[i], poolings[k], c)
+			}
+		}
+	}
+	// One token is its own mean, first and last.
+	for _, p := range poolings {
+		if d := maxDiff(embed(t, m, p, []int32{7592})[0], embed(t, m, poolings[0], []int32{7592})[0]); d > 1e-5 {
+			t.Errorf("%s of one token differs from the mean by %v", p, d)
+		}
+	}
+}
+
+// TestARowIsTheSameInAnyBatch: alone, beside long and short rows, in batches of
+// every size round the powers of two, and of the greatest length.
+func TestARowIsTheSameInAnyBatch(t *testing.T) {
+	m := loadAsset(t, "minilm-gguf-f32", "")
+	rows := [][]int32{row(3, 1), row(512, 2), row(511, 3), row(2, 4), row(200, 5), {7592}, row(17, 6), row(512, 7)}
+	for i := range 56 {
+		rows = append(rows, row(2+i%30, int32(10+i)))
+	}
+	for _, p := range poolings {
+		var alone [][]float32
+		for _, r := range rows {
+			alone = append(alone, embed(t, m, p, r)...)
+		}
+		for _, n := range []int{1, 2, 15, 16, 17, 64} {
+			for i, v := range embed(t, m, p, rows[:n]...) {
+				if d := maxDiff(v, alone[i]); d > 1e-5 {
+					t.Errorf("%s, row %d of %d: differs from itself alone by %v", p, i, n, d)
+				}
+			}
+		}
+	}
+	// 64 rows of one token, and more rows than one batch has sequences.
+	for _, n := range []int{64, 65, 200} {
+		ids := make([][]int32, n)
+		for i := range ids {
+			ids[i] = []int32{int32(2000 + i)}
+		}
+		for i, v := range embed(t, m, workerkit.PoolingMean, ids...) {
+			if d := maxDiff(v, embed(t, m, workerkit.PoolingMean, ids[i])[0]); d > 1e-5 {
+				t.Errorf("row %d of %d rows of one token: differs by %v", i, n, d)
+			}
+		}
+	}
+}
+
+func TestRepeatsAreBitEqual(t *testing.T) {
+	m := loadAsset(t, "minilm-gguf-f32", "")
+	rows := [][]int32{row(5, 1), row(120, 2), row(33, 3)}
+	want := embed(t, m, workerkit.PoolingMean, rows...)
+	for range 20 {
+		for i, v := range embed(t, m, workerkit.PoolingMean, rows...) {
+			if !slices.Equal(v, want[i]) {
+				t.Fatalf("row %d differs from the first run", i)
+			}
+		}
+	}
+}
+
+// TestIDsAreUsedAsGiven: nothing is added, so a text with its end mark and the
+// same without are two rows.
+func TestIDsAreUsedAsGiven(t *testing.T) {
+	m := loadAsset(t, "minilm-gguf-f32", "")
+	v := embed(t, m, workerkit.PoolingLast, []int32{101, 7592, 2088, 102}, []int32{101, 7592, 2088})
+	if c := cosine(v[0], v[1]); c > 0.999 {
+		t.Errorf("with and without [SEP]: cosine %v", c)
+	}
+}
+
+// TestALongRowEnlargesTheContext: with small batches the first context is small,
+// and a longer row gets a larger one and the same vector.
+func TestALongRowEnlargesTheContext(t *testing.T) {
+	small := loadAsset(t, "minilm-gguf-f32", `{"batch_tokens": 8}`)
+	large := loadAsset(t, "minilm-gguf-f32", "")
+	for _, n := range []int{8, 9, 300, 512, 4} {
+		a := embed(t, small, workerkit.PoolingMean, row(n, 1), row(3, 2), row(n, 3))
+		for i, v := range embed(t, large, workerkit.PoolingMean, row(n, 1), row(3, 2), row(n, 3)) {
+			if d := maxDiff(v, a[i]); d > 1e-5 {
+				t.Errorf("row %d, length %d: differs by %v", i, n, d)
+			}
+		}
+	}
+}
+
+func TestTheEndOfTheModuleStopsAComputation(t *testing.T) {
+	m := loadAsset(t, "minilm-gguf-f32", `{"threads": 1}`)
+	rows := make([][]int32, 400)
+	for i := range rows {
+		rows[i] = row(512, int32(i))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := m.(workerkit.Embedder).Embed(ctx, rows, workerkit.PoolingMean); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err) // all of it would take a minute
+	}
+	if _, err := m.(workerkit.Embedder).Embed(ctx, rows[:1], workerkit.PoolingMean); !errors.Is(err, context.Canceled) {
+		t.Errorf("an ended context: got %v", err)
+	}
+	// The model is as good as before.
+	fresh := loadAsset(t, "minilm-gguf-f32", `{"threads": 1}`)
+	if d := maxDiff(embed(t, m, workerkit.PoolingMean, rows[0])[0], embed(t, fresh, workerkit.PoolingMean, rows[0])[0]); d > 1e-6 {
+		t.Errorf("after the abort a row differs by %v", d)
+	}
+}
+
+// TestCallsFromManyGoroutinesKeepOneThreadPool: an OpenMP build would make a pool
+// of threads for each thread that calls it.
+func TestCallsFromManyGoroutinesKeepOneThreadPool(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("counts threads in /proc")
+	}
+	m := loadAsset(t, "minilm-gguf-f32", `{"threads": 2}`)
+	embed(t, m, workerkit.PoolingMean, row(9, 1))
+	before := threads(t)
+	for range 50 {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // a thread of its own, which ends with it
+			_, err := m.(workerkit.Embedder).Embed(t.Context(), [][]int32{row(9, 1)}, workerkit.PoolingMean)
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := threads(t); after > before+10 {
+		t.Errorf("%d threads before, %d after 50 calls", before, after)
+	}
+}
+
+func threads(t *testing.T) (n int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if _, err := fmt.Sscanf(line, "Threads: %d", &n); err == nil {
+			return n
+		}
+	}
+	t.Fatal("no Threads in /proc/self/status")
+	return 0
+}
+
+// resident is this process's resident memory, bytes.
+func resident(t *testing.T) (n int64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	if _, err := fmt.Sscan(string(b), &total, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n * int64(os.Getpagesize())
+}

@@ -1,0 +1,114 @@
+package llama
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/synapse-module/workers/engines/llama/internal/capi"
+	"github.com/synapse-module/workers/engines/llama/internal/gguf"
+	"github.com/synapse-module/workers/protocol"
+	"github.com/synapse-module/workers/workerkit"
+)
+
+type engine struct {
+	lib    *capi.Library
+	thread *thread
+	log    *libraryLog
+	info   workerkit.Info
+}
+
+// Open loads llama.cpp from the directory of native libraries. It implements
+// [workerkit.Open].
+func Open(s workerkit.Setup) (workerkit.Engine, error) {
+	e := &engine{thread: newThread(), log: newLibraryLog(s.Log)}
+	var err error
+	e.thread.do(func() { e.lib, err = capi.Open(s.LibDir, e.log.write) })
+	if err != nil {
+		return nil, err
+	}
+	e.info = workerkit.Info{
+		Name:       "llama",
+		Version:    e.lib.LlamaCPP,
+		BuildFlags: buildFlags(e.lib),
+		Formats:    []string{"gguf"},
+		Options:    options(),
+	}
+	s.Log.Info("llama.cpp is open", "version", e.lib.LlamaCPP, "ggml", e.lib.GGML, "build_flags", e.info.BuildFlags)
+	return e, nil
+}
+
+// buildFlags are what changes the numbers: which build, for which processor, with
+// what in force.
+func buildFlags(l *capi.Library) []string {
+	return []string{
+		"llama.cpp=" + l.LlamaCPP,
+		"ggml=" + l.GGML,
+		"cpu_variant=" + l.Variant,
+		"backends=" + strings.Join(l.Backends, "+"),
+		"features=" + strings.Join(l.Features, "+"),
+	}
+}
+
+func (e *engine) Info() workerkit.Info { return e.info }
+
+// Load implements [workerkit.Engine].
+func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Config) (workerkit.Model, error) {
+	if a.File == nil {
+		return nil, workerkit.ArtifactInvalid("%s is a directory, wanted is one GGUF file", a.Name)
+	}
+	s, err := newSettings(c)
+	if err != nil {
+		return nil, err
+	}
+	header, err := gguf.Parse(a.File, a.Size)
+	if err != nil {
+		return nil, workerkit.ArtifactInvalid("%s is no GGUF file that can be loaded: %v", a.Name, err)
+	}
+	p, err := newPlan(header, s)
+	if err != nil {
+		return nil, prefixed(a.Name, err)
+	}
+	if err := workerkit.CheckMemory(p.loadBytes(header, s), "loading "+a.Name); err != nil {
+		return nil, err
+	}
+	var m workerkit.Model
+	e.thread.do(func() { m, err = e.load(a, p, s) })
+	return m, err
+}
+
+// prefixed puts the artifact's name before a refusal's text.
+func prefixed(name string, err error) error {
+	if refusal, ok := err.(*protocol.Error); ok && refusal.Code == protocol.CodeArtifactInvalid { //nolint:errorlint // it is made by newPlan and never wrapped
+		return protocol.Errorf(refusal.Code, "%s: %s", name, refusal.Msg)
+	}
+	return err
+}
+
+// load has the library load the model and makes the first context, so that what
+// is wrong with either shows here and not in a request.
+func (e *engine) load(a workerkit.Artifact, p plan, s settings) (workerkit.Model, error) {
+	devices, err := e.devices(s)
+	if err != nil {
+		return nil, err
+	}
+	devices = append(devices, 0) // the list's end
+	params := e.lib.ModelDefaultParams()
+	params.Devices = unsafe.SliceData(devices)
+	params.LoadMode = s.loadMode
+	params.NGPULayers = s.gpuLayers
+	e.log.begin()
+	handle := e.lib.ModelLoad(a.Path, params)
+	runtime.KeepAlive(devices)
+	if handle == 0 {
+		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, e.log.reason())
+	}
+	b := &base{engine: e, model: handle, plan: p, settings: s, abort: capi.NewAbort()}
+	m, err := b.finish()
+	if err != nil {
+		b.free()
+		return nil, err
+	}
+	return m, nil
+}

@@ -1,0 +1,250 @@
+package llama
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/synapse-module/workers/engines/internal/pairs"
+	"github.com/synapse-module/workers/engines/llama/internal/gguf"
+	"github.com/synapse-module/workers/workerkit"
+)
+
+// role is what a model is for. Its file says so by the pooling that it declares.
+type role int
+
+const (
+	roleEmbedder role = iota
+	roleReranker
+	roleGenerator
+)
+
+// plan is what a file's header says of its model, checked before the library
+// sees the file.
+type plan struct {
+	arch      string
+	role      role
+	encoder   bool // no KV cache
+	pooling   workerkit.Pooling
+	poolings  []workerkit.Pooling
+	trained   int // context length of the training
+	maxTokens int
+	vocab     int // ids that the module may send
+	shape     shape
+
+	layout        pairs.Layout // roleReranker
+	segmentOffset int32        // roleReranker: added to ids of the second segment; 0 for none
+}
+
+// shape is what decides the memory that a model needs.
+type shape struct {
+	layers, embd, ff, heads int64
+	kvValues                int64 // of one token in one layer, keys and values together
+	table                   int64 // rows of the embedding table
+}
+
+// Upper ends of hyperparameters. llama.cpp sizes its tables by them before it
+// compares them with the tensors.
+const (
+	maxLayers    = 512 // LLAMA_MAX_LAYERS; more is an abort
+	maxEmbedding = 1 << 17
+	maxFF        = 1 << 22
+	maxHeads     = 1 << 12
+	maxTrained   = 1 << 24
+)
+
+// The numbers of enum llama_pooling_type, as files have them.
+const (
+	filePoolingNone = iota
+	filePoolingMean
+	filePoolingCLS
+	filePoolingLast
+	filePoolingRank
+)
+
+// newPlan reads a header. Its errors are of artifact_invalid and config_invalid.
+func newPlan(f *gguf.File, s settings) (plan, error) {
+	p := plan{arch: f.Text("general.architecture")}
+	if err := p.read(f); err != nil {
+		return p, workerkit.ArtifactInvalid("%v", err)
+	}
+	return p, p.limit(s)
+}
+
+func (p *plan) read(f *gguf.File) error {
+	if p.arch == "" || len(p.arch) > 64 {
+		return errors.New("general.architecture does not say what kind of model it is")
+	}
+	if kind := f.Text("general.type"); kind != "" && kind != "model" {
+		return fmt.Errorf("the file holds no model but a %.64q", kind)
+	}
+	if n, err := f.Int("split.count", 1); err != nil || n > 1 {
+		return fmt.Errorf("the file is one of %d parts: merge them into one (llama-gguf-split --merge)", n)
+	}
+	if why := refused[p.arch]; why != "" {
+		return fmt.Errorf("the architecture %q cannot be run by this worker: %s", p.arch, why)
+	}
+	p.encoder = encoders[p.arch]
+	for _, read := range []func(*gguf.File) error{p.readShape, p.readVocabulary, p.readRole} {
+		if err := read(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// between reads an integer of the model's own namespace.
+func (p *plan) between(f *gguf.File, name string, lo, hi int64) (int64, error) {
+	key := p.arch + "." + name
+	n, err := f.Int(key, -1)
+	switch {
+	case err != nil:
+		return 0, err
+	case !f.Has(key):
+		return 0, fmt.Errorf("%s is missing", key)
+	case n < lo || n > hi:
+		return 0, fmt.Errorf("%s is %d, %d to %d are taken", key, n, lo, hi)
+	}
+	return n, nil
+}
+
+// largest reads an integer, or an array of one for each layer, and returns the
+// largest; def where the key is absent.
+func (p *plan) largest(f *gguf.File, name string, hi, def int64) (int64, error) {
+	key := p.arch + "." + name
+	if !f.Has(key) {
+		return def, nil
+	}
+	values, err := f.Ints(key, maxLayers)
+	if err != nil {
+		return 0, err
+	}
+	if len(values) == 0 || slices.Min(values) < 0 || slices.Max(values) > hi {
+		return 0, fmt.Errorf("%s is %v, 0 to %d are taken", key, clip(values), hi)
+	}
+	return slices.Max(values), nil
+}
+
+func clip(values []int64) []int64 { return values[:min(len(values), 8)] }
+
+func (p *plan) readShape(f *gguf.File) error {
+	h := &p.shape
+	var trained, keys, values, kvHeads int64
+	for _, step := range []func() error{
+		func() (err error) { trained, err = p.between(f, "context_length", 1, maxTrained); return },
+		func() (err error) { h.embd, err = p.between(f, "embedding_length", 1, maxEmbedding); return },
+		func() (err error) { h.layers, err = p.between(f, "block_count", 1, maxLayers); return },
+		func() (err error) { h.ff, err = p.largest(f, "feed_forward_length", maxFF, 4*h.embd); return },
+		func() (err error) { h.heads, err = p.largest(f, "attention.head_count", maxHeads, 0); return },
+		func() (err error) { kvHeads, err = p.largest(f, "attention.head_count_kv", maxHeads, h.heads); return },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	p.trained = int(trained)
+	if h.heads == 0 {
+		if p.encoder {
+			return fmt.Errorf("%s.attention.head_count is missing or 0", p.arch)
+		}
+		return nil // a model without attention has no cache that grows with its context
+	}
+	headSize := h.embd / h.heads
+	if p.encoder && (headSize < 1 || h.embd%h.heads != 0 || h.heads%max(kvHeads, 1) != 0) {
+		return fmt.Errorf("%d attention heads, %d of them for keys, do not divide an embedding of %d", h.heads, kvHeads, h.embd)
+	}
+	var err error
+	if keys, err = p.largest(f, "attention.key_length", maxEmbedding, headSize); err != nil {
+		return err
+	}
+	if values, err = p.largest(f, "attention.value_length", maxEmbedding, headSize); err != nil {
+		return err
+	}
+	h.kvValues = kvHeads * (keys + values)
+	if positions, ok := f.Tensor("position_embd.weight"); ok {
+		if rows := positions.Dims[len(positions.Dims)-1]; len(positions.Dims) != 2 || rows < trained {
+			return fmt.Errorf("%s.context_length is %d, but the table of positions has %d rows", p.arch, trained, rows)
+		}
+	}
+	return nil
+}
+
+// readVocabulary holds the tokenizer's tables to one length. llama.cpp indexes
+// the others with the first one's.
+func (p *plan) readVocabulary(f *gguf.File) error {
+	table, ok := f.Tensor("token_embd.weight")
+	if !ok || len(table.Dims) != 2 {
+		return errors.New("the table token_embd.weight is missing or no table")
+	}
+	p.shape.table = table.Dims[1]
+	p.vocab = int(table.Dims[1])
+	tokens := f.Count("tokenizer.ggml.tokens")
+	if tokens == 0 || f.Text("tokenizer.ggml.model") == "" {
+		return errors.New("the file has no vocabulary (tokenizer.ggml.model, tokenizer.ggml.tokens), without which llama.cpp cannot tell where a text ends")
+	}
+	if tokens != table.Dims[1] {
+		return fmt.Errorf("the vocabulary has %d tokens, the embedding table %d rows", tokens, table.Dims[1])
+	}
+	for key, element := range map[string]gguf.Kind{
+		"tokenizer.ggml.tokens":     gguf.String,
+		"tokenizer.ggml.scores":     gguf.Float32,
+		"tokenizer.ggml.token_type": gguf.Int32,
+		"tokenizer.ggml.merges":     gguf.String,
+	} {
+		kind, ok := f.ElementKind(key)
+		if !ok {
+			continue
+		}
+		if kind != element || key != "tokenizer.ggml.merges" && f.Count(key) != tokens {
+			return fmt.Errorf("%s has %d elements of %s, the vocabulary %d tokens", key, f.Count(key), kind, tokens)
+		}
+	}
+	return nil
+}
+
+func (p *plan) readRole(f *gguf.File) error {
+	pooling, err := f.Int(p.arch+".pooling_type", -1)
+	if err != nil {
+		return err
+	}
+	all := []workerkit.Pooling{workerkit.PoolingMean, workerkit.PoolingCLS, workerkit.PoolingLast}
+	switch pooling {
+	case filePoolingMean, filePoolingCLS, filePoolingLast:
+		p.role, p.pooling, p.poolings = roleEmbedder, all[pooling-filePoolingMean], all
+	case filePoolingRank:
+		p.role = roleReranker
+		return p.readRanking(f)
+	case filePoolingNone, -1:
+		p.role = roleGenerator
+		if p.encoder {
+			p.role, p.poolings = roleEmbedder, all
+		}
+	default:
+		return fmt.Errorf("%s.pooling_type is %d, which is none of llama.cpp's", p.arch, pooling)
+	}
+	for _, name := range denseAfterPooling[p.arch] {
+		if _, ok := f.Tensor(name); !ok {
+			return fmt.Errorf("the dense layers behind the pooling (%s) were left out when this file was converted, and without them its vectors have nothing to do with the model's: convert it with --sentence-transformers-dense-modules", name)
+		}
+		p.poolings = []workerkit.Pooling{p.pooling} // the layers were trained behind this one
+	}
+	return nil
+}
+
+// limit decides the longest row.
+func (p *plan) limit(s settings) error {
+	p.maxTokens = p.trained
+	if !p.encoder {
+		p.maxTokens = min(p.trained, defaultDecoderContext)
+	}
+	if s.contextLength > p.trained {
+		return workerkit.ConfigInvalid("runtime_config.%s is %d; allowed is 1 to %d, which this model was trained with", optContextLength, s.contextLength, p.trained)
+	}
+	if s.contextLength > 0 {
+		p.maxTokens = s.contextLength
+	}
+	if p.role == roleGenerator && p.maxTokens < 2 {
+		return workerkit.ConfigInvalid("runtime_config.%s is %d; a prompt and one token need 2", optContextLength, p.maxTokens)
+	}
+	return nil
+}

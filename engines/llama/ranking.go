@@ -1,0 +1,112 @@
+package llama
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/synapse-module/workers/engines/internal/pairs"
+	"github.com/synapse-module/workers/engines/llama/internal/gguf"
+)
+
+// maxLabels bounds the list of a classifier's labels that is read; a reranker
+// has one.
+const maxLabels = 64
+
+// readRanking holds a file that calls itself a reranker to what a reranker is.
+// The library itself computes a number from any file: without a head it returns
+// the first value of the hidden state.
+func (p *plan) readRanking(f *gguf.File) error {
+	if !rankers[p.arch] {
+		return fmt.Errorf("it declares to be a reranker, but how %q ranks is not computed faithfully by llama.cpp (a chat template and two tokens' logits, or a head that it does not know)", p.arch)
+	}
+	for _, name := range []string{"cls.weight", "cls.output.weight"} {
+		if _, ok := f.Tensor(name); !ok {
+			return fmt.Errorf("it declares to be a reranker, but %s is missing: stock converters drop BERT's pooler, without which the scores mean nothing; convert the model with tools/gguf/convert.py", name)
+		}
+	}
+	labels, err := f.Strings(p.arch+".classifier.output_labels", maxLabels)
+	if err != nil {
+		return err
+	}
+	if out, _ := f.Tensor("cls.output.weight"); len(labels) > 1 || (len(out.Dims) > 1 && out.Dims[1] != 1) {
+		return fmt.Errorf("its classifier has several labels %q, a reranker has one score", labels)
+	}
+	if err := p.readSegments(f); err != nil {
+		return err
+	}
+	return p.readLayout(f)
+}
+
+// readLayout takes the special tokens of a pair from the tokenizer's metadata.
+func (p *plan) readLayout(f *gguf.File) error {
+	id := func(names ...string) (int32, error) {
+		for _, name := range names {
+			key := "tokenizer.ggml." + name
+			n, err := f.Int(key, -1)
+			if err != nil {
+				return 0, err
+			}
+			if n >= int64(p.vocab) {
+				return 0, fmt.Errorf("%s is %d, the vocabulary has %d tokens", key, n, p.vocab)
+			}
+			if n >= 0 {
+				return int32(n), nil
+			}
+		}
+		return 0, fmt.Errorf("none of tokenizer.ggml.%v is there, so pairs cannot be built", names)
+	}
+	first, err := id("cls_token_id", "bos_token_id")
+	if err != nil {
+		return err
+	}
+	// The format's own spelling of "separator", and the one that came later.
+	last, err := id("seperator_token_id", "sep_token_id", "eos_token_id")
+	if err != nil {
+		return err
+	}
+	// WordPiece is BERT's, ModernBERT pairs like it with another tokenizer, and
+	// SentencePiece in a model of this kind is XLM-RoBERTa's.
+	switch model := f.Text("tokenizer.ggml.model"); {
+	case model == "bert" || p.arch == "modern-bert" || p.arch == "neo-bert":
+		p.layout = pairs.BERT(first, last)
+	case model == "t5" || model == "gpt2":
+		p.layout = pairs.RoBERTa(first, last)
+	default:
+		return fmt.Errorf("how a model with the tokenizer %.64q joins a query and a document is not known here", model)
+	}
+	return nil
+}
+
+// readSegments sees to the second segment. llama.cpp adds token type 0 to every
+// token; a file of our converter holds the embeddings a second time, with the
+// difference of the types added. A model that was trained with two types and has
+// no such table would score something else.
+func (p *plan) readSegments(f *gguf.File) error {
+	offset, err := f.Int(segmentKey, 0)
+	if err != nil {
+		return err
+	}
+	if offset != 0 {
+		if 2*offset != p.shape.table {
+			return fmt.Errorf("%s is %d, the embedding table has %d rows, not twice as many", segmentKey, offset, p.shape.table)
+		}
+		p.segmentOffset, p.vocab = int32(offset), int(offset) // the second half is not the module's
+		return nil
+	}
+	types, ok := f.Tensor("token_types.weight")
+	if !ok || len(types.Dims) < 2 || types.Dims[1] < 2 {
+		return nil // one segment is all that it knows
+	}
+	first, err := f.Float32s(types, 0, types.Dims[0])
+	if err != nil {
+		return err
+	}
+	second, err := f.Float32s(types, types.Dims[0], types.Dims[0])
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(first, second) {
+		return fmt.Errorf("it was trained with two segments, and llama.cpp gives every token the first: convert it with tools/gguf/convert.py --segments")
+	}
+	return nil
+}
