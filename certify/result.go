@@ -4,7 +4,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/gate"
+	"github.com/synapse-module/workers/certify/machine"
 	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
 )
@@ -56,14 +58,14 @@ func worse(a, b Verdict) Verdict {
 
 // Result is everything that one command found.
 type Result struct {
-	Schema  int           `json:"schema"`
-	Verdict Verdict       `json:"verdict"`
-	Tool    string        `json:"tool"` // version of certify
-	Started time.Time     `json:"started"`
-	Seconds float64       `json:"seconds"`
-	Machine Machine       `json:"machine"`
-	Worker  Worker        `json:"worker"`
-	Suites  []SuiteResult `json:"suites"`
+	Schema  int             `json:"schema"`
+	Verdict Verdict         `json:"verdict"`
+	Tool    string          `json:"tool"` // version of certify
+	Started time.Time       `json:"started"`
+	Seconds float64         `json:"seconds"`
+	Machine machine.Machine `json:"machine"`
+	Worker  Worker          `json:"worker"`
+	Suites  []SuiteResult   `json:"suites"`
 }
 
 // Worker is the binary that was held to the suites.
@@ -71,6 +73,8 @@ type Worker struct {
 	Name   string          `json:"name"`   // of the file
 	Digest protocol.Digest `json:"digest"` // of the file
 	Engine protocol.Engine `json:"engine"` // as in HELLO
+
+	Libraries []certificate.File `json:"libraries"`
 }
 
 // SuiteResult is what one suite found.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/synapse-module/workers/certify/certificate"
+	"github.com/synapse-module/workers/certify/machine"
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
@@ -18,6 +20,10 @@ import (
 type Options struct {
 	Worker     string   // the worker's executable
 	WorkerArgs []string // besides those of the protocol
+
+	// Libraries is the directory of the engine's native libraries, as
+	// [certificate.Libraries] takes it.
+	Libraries string
 
 	// Locate returns the path of a suite's artifact. Its error says what to do.
 	Locate func(artifact string) (string, error)
@@ -56,7 +62,11 @@ func Run(ctx context.Context, suites []*suite.Suite, o Options) (*Result, error)
 		o.Observer = silent{}
 	}
 	started := time.Now()
-	digest, err := fileDigest(o.Worker)
+	digest, err := certificate.DigestOf(o.Worker)
+	if err != nil {
+		return nil, &UsageError{err.Error()}
+	}
+	libraries, err := certificate.Libraries(o.Worker, o.Libraries)
 	if err != nil {
 		return nil, &UsageError{err.Error()}
 	}
@@ -69,8 +79,8 @@ func Run(ctx context.Context, suites []*suite.Suite, o Options) (*Result, error)
 		return nil, err
 	}
 	r := &Result{
-		Schema: ResultSchema, Tool: o.Tool, Started: started.UTC(), Machine: thisMachine(ctx),
-		Worker: Worker{Name: filepath.Base(o.Worker), Digest: digest, Engine: hello.Engine},
+		Schema: ResultSchema, Tool: o.Tool, Started: started.UTC(), Machine: machine.This(ctx),
+		Worker: Worker{Name: filepath.Base(o.Worker), Digest: digest, Engine: hello.Engine, Libraries: libraries},
 	}
 	for _, s := range suites {
 		sr := newSuiteResult(s)
@@ -192,13 +202,4 @@ func measureJob(ctx context.Context, j job, o Options) ArtifactResult {
 	m.result.Seconds = time.Since(started).Seconds()
 	m.result.judge()
 	return m.result
-}
-
-func fileDigest(path string) (protocol.Digest, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return protocol.FileDigest(f)
 }

@@ -57,7 +57,7 @@ func writeAll(dir string, files ...file) error {
 		if err := f.write(&b); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
+		if err := WriteFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -68,8 +68,8 @@ func asJSON(w io.Writer, v any) error {
 	return json.MarshalWrite(w, v, jsontext.WithIndent("  "))
 }
 
-// replaceFile gives the file its new content in one step.
-func replaceFile(path string, content []byte) (err error) {
+// WriteFile gives the file its new content in one step.
+func WriteFile(path string, content []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ type cli struct {
 	Run      runCmd           `cmd:"" help:"Measure a worker against suites."`
 	Protocol protocolCmd      `cmd:"" help:"Hold a worker, in any language, to the wire."`
 	Report   reportCmd        `cmd:"" help:"Show a result of before."`
+	Verify   verifyCmd        `cmd:"" help:"Check a certificate against what is here."`
 	Version  kong.VersionFlag `help:"Print the version and exit."`
 }
 

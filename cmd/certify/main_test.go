@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"exits":       exits,
 			"interrupt":   interrupt,
 			"replace":     replace,
+			"newkey":      newKey,
 		},
 	})
 }

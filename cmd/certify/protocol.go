@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/conformance"
 	"github.com/synapse-module/workers/certify/report"
-	"github.com/synapse-module/workers/protocol"
 )
 
 type protocolCmd struct {
@@ -84,22 +83,6 @@ func artifactOf(path, format, config string) (*conformance.Artifact, error) {
 			return nil, fmt.Errorf("--config is not JSON: %s", config)
 		}
 	}
-	a.Digest, err = digestOf(abs)
+	a.Digest, err = certificate.DigestOf(abs)
 	return a, err
-}
-
-func digestOf(path string) (protocol.Digest, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if info.IsDir() {
-		return protocol.TreeDigest(os.DirFS(path), nil)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return protocol.FileDigest(f)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/synapse-module/workers/certify"
+	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/report"
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/certify/suites"
@@ -24,6 +25,7 @@ type runCmd struct {
 	Artifact     []string      `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of a suite's artifact, in place of the asset of that name. Without NAME= it is for the only one."`
 	Only         []string      `placeholder:"NAME" help:"Measure these artifacts of the suites only."`
 	Out          string        `placeholder:"DIR" help:"Write result.json, junit.xml and report.html there."`
+	Sign         string        `placeholder:"KEY" help:"Ed25519 private key, PKCS#8 PEM: sign a certificate for each artifact that passed, into --out."`
 	Performance  bool          `help:"Also measure speed, memory growth and idle load, where the suite says how."`
 	EmbedTimeout time.Duration `placeholder:"DURATION" help:"Limit for one batch. Default: 2m."`
 	Quiet        bool          `short:"q" help:"Show only what did not pass."`
@@ -37,6 +39,13 @@ func (runCmd) Help() string {
 }
 
 func (c runCmd) Run(ctx context.Context, con console) error {
+	var key *certificate.Key
+	if c.Sign != "" {
+		var err error
+		if key, err = signingKey(c.Sign, c.Out); err != nil {
+			return err
+		}
+	}
 	loaded, err := loadSuites(c.Suites)
 	if err != nil {
 		return err
@@ -46,7 +55,7 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	o := certify.Options{
-		Worker: c.Worker, Only: c.Only, Performance: c.Performance, EmbedTimeout: c.EmbedTimeout, Tool: buildinfo.String(),
+		Worker: c.Worker, Only: c.Only, Performance: c.Performance, EmbedTimeout: c.EmbedTimeout, Libraries: c.EngineLib, Tool: buildinfo.String(),
 		Locate:   func(name string) (string, error) { return where.find(ctx, name) },
 		Observer: c.observer(con),
 	}
@@ -59,6 +68,11 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 	}
 	if c.Out != "" {
 		if err := report.WriteFiles(c.Out, r); err != nil {
+			return err
+		}
+	}
+	if key != nil {
+		if err := writeCertificates(ctx, c.Out, r, key); err != nil {
 			return err
 		}
 	}

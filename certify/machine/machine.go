@@ -1,4 +1,5 @@
-package certify
+// Package machine says where a measurement holds.
+package machine
 
 import (
 	"context"
@@ -21,7 +22,8 @@ type Machine struct {
 	ISA       string `json:"isa"`   // instruction-set class, see [isaClass]
 }
 
-func thisMachine(ctx context.Context) Machine {
+// This is the machine that the program runs on.
+func This(ctx context.Context) Machine {
 	m := Machine{
 		OS: runtime.GOOS, Arch: runtime.GOARCH,
 		CPU: cpuid.CPU.BrandName, Cores: runtime.NumCPU(), ISA: isaClass(cpuid.CPU),
