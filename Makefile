@@ -17,7 +17,7 @@ ORT      := onnxruntime-$(GOOS)-$(GOARCH)
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test certify lint fuzz bench docs clean
+.PHONY: help assets asset build test certify lint fuzz bench docs chaos clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,5 +61,10 @@ bench: assets build ## Benchmarks of the wire and of the engines behind it.
 docs: ## Write docs/configuration.md from the tables that decode runtime_config.
 	SYNAPSE_UPDATE_DOCS=1 $(GO) test -count 1 -p 1 -run '^TestConfigurationIsDocumented$$' ./engines/...
 
+chaos: assets build ## 10,000 seeded faults in real workers (SEED=n to repeat, ARGS for the rest).
+	$(GO) run ./cmd/chaos --seed $(or $(SEED),0) --onnx bin/worker-onnx --model "$$($(ASSETS) path minilm-onnx-f32)" $(ARGS)
+
 clean: ## Remove what was built; fetched assets stay (rm -rf .assets).
 	rm -rf bin out dist
+
+include tools/release/release.mk

@@ -73,15 +73,16 @@ func TestDeathInEachStage(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, short)
 					defer cancel()
 				}
-				c := wantCrash(t, ask(ctx, w, stage, m.Ref), stage, cause)
+				err = ask(ctx, w, stage, m.Ref)
+				c := wantCrash(t, err, stage, cause)
 				dead(t, w.PID())
-				if w.Err() != error(c) && stage != host.StageShutdown {
+				if !errors.Is(w.Err(), err) && stage != host.StageShutdown {
 					t.Errorf("Err is %v", w.Err())
 				}
 				switch {
 				case how == "exit:3" && (c.ExitCode != 3 || c.Signal != ""):
 					t.Errorf("exit status %d, signal %q", c.ExitCode, c.Signal)
-				case cause == host.CauseTimeout && (c.Signal != "SIGKILL" || !errors.Is(c, context.DeadlineExceeded)):
+				case cause == host.CauseTimeout && (c.Signal != "SIGKILL" || !errors.Is(err, context.DeadlineExceeded)):
 					t.Errorf("after a timeout: signal %q, %v", c.Signal, c.Err)
 				case cause == host.CauseSignal && how != "signal:"+c.Signal:
 					t.Errorf("signal %q", c.Signal)
@@ -182,7 +183,7 @@ func TestIdle(t *testing.T) {
 			}
 			wantCrash(t, w.Err(), host.StageIdle, c.cause)
 			var gone *host.WorkerGone
-			if _, err := w.Ping(patient(t)); !errors.As(err, &gone) || gone.Why != w.Err() {
+			if _, err := w.Ping(patient(t)); !errors.As(err, &gone) || !errors.Is(gone.Why, w.Err()) {
 				t.Errorf("the next request: %v", err)
 			}
 			if err := w.Close(patient(t)); err != nil {

@@ -8,9 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -138,16 +135,16 @@ func (l *lane) send(c *call, m protocol.Message, hasRaw bool, raw [][]byte) {
 // was sent: it is too large, or holds what JSON cannot.
 func isOurs(err error) bool {
 	var size *protocol.OversizeError
-	var syntax *jsontext.SyntacticError
-	var value *json.SemanticError
-	return errors.As(err, &size) || errors.As(err, &syntax) || errors.As(err, &value)
+	var unsayable *protocol.EncodeError
+	return errors.As(err, &size) || errors.As(err, &unsayable)
 }
 
 // read hands the owner one event for each answer, until the stream breaks.
 func (l *lane) read() {
 	for {
 		c, err := l.next()
-		if _, refused := err.(*protocol.Error); err != nil && !refused {
+		var refusal *protocol.Error
+		if err != nil && !errors.As(err, &refusal) {
 			l.tell(event{kind: broken, call: c, err: err})
 			return
 		}

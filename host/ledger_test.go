@@ -71,7 +71,7 @@ func TestReport44_QuarantineEnds(t *testing.T) {
 	})
 	t.Run("a trial that crashes", func(t *testing.T) {
 		l := fresh()
-		l.admit(minutes(30), poison)
+		_, _ = l.admit(minutes(30), poison)
 		l.crash(minutes(30), crashOf(poison, StageEmbed))
 		_, err := l.admit(minutes(59), poison)
 		var q *Quarantined
@@ -81,7 +81,7 @@ func TestReport44_QuarantineEnds(t *testing.T) {
 	})
 	t.Run("a trial without an outcome", func(t *testing.T) {
 		l := fresh()
-		l.admit(minutes(30), poison)
+		_, _ = l.admit(minutes(30), poison)
 		l.endTrial(poison, false)
 		if trial, err := l.admit(minutes(30), poison); !trial || err != nil {
 			t.Fatalf("the next is no trial: %v", err)

@@ -116,24 +116,24 @@ func good(t testing.TB, w *host.Worker, ref string) {
 }
 
 // crash is err as the EngineCrashed that it must be.
-func crash(t testing.TB, err error) *host.EngineCrashed {
+func crash(t testing.TB, err error) host.EngineCrashed {
 	t.Helper()
-	c, ok := err.(*host.EngineCrashed)
-	if !ok {
+	var c *host.EngineCrashed
+	if !errors.As(err, &c) {
 		t.Fatalf("got %T %v, want an EngineCrashed", err, err)
 	}
 	if c.Worker == "" || len(c.LogTail) > host.LogTailBytes {
 		t.Fatalf("the crash has worker %q and %d bytes of log", c.Worker, len(c.LogTail))
 	}
-	return c
+	return *c
 }
 
 // wantCrash holds err to a stage and a cause.
-func wantCrash(t testing.TB, err error, stage host.Stage, cause host.Cause) *host.EngineCrashed {
+func wantCrash(t testing.TB, err error, stage host.Stage, cause host.Cause) host.EngineCrashed {
 	t.Helper()
 	c := crash(t, err)
 	if c.Stage != stage || c.Cause != cause {
-		t.Fatalf("got stage %s and cause %s, want %s and %s: %v", c.Stage, c.Cause, stage, cause, c)
+		t.Fatalf("got stage %s and cause %s, want %s and %s: %v", c.Stage, c.Cause, stage, cause, err)
 	}
 	return c
 }

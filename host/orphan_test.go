@@ -61,7 +61,7 @@ func moduleMain() {
 	fmt.Println("pid", w.PID())
 	if m.Stage == host.StageLoad {
 		fmt.Println("now")
-		w.Load(ctx, m.Load)
+		_, _ = w.Load(ctx, m.Load)
 	}
 	if m.Stage != host.StageIdle {
 		loaded, err := w.Load(ctx, m.Load)
@@ -69,7 +69,7 @@ func moduleMain() {
 			panic(err)
 		}
 		fmt.Println("now")
-		w.Embed(ctx, host.EmbedRequest{Model: loaded.Ref, Rows: [][]int32{{1}}})
+		_, _ = w.Embed(ctx, host.EmbedRequest{Model: loaded.Ref, Rows: [][]int32{{1}}})
 	}
 	fmt.Println("now")
 	select {}
@@ -98,18 +98,18 @@ func killModule(t *testing.T, m module, lastSign string) (worker int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(wiretest.Patience, func() { cmd.Process.Kill() })
+	timer := time.AfterFunc(wiretest.Patience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		fmt.Sscanf(lines.Text(), "pid %d", &worker)
+		_, _ = fmt.Sscanf(lines.Text(), "pid %d", &worker)
 		if strings.HasPrefix(lines.Text(), lastSign) {
 			break
 		}
 	}
 	time.Sleep(50 * time.Millisecond) // the request is on its way to the worker
-	cmd.Process.Kill()
-	cmd.Wait()
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
 	if worker == 0 {
 		t.Fatal("the module never had a worker")
 	}
@@ -158,7 +158,7 @@ func gone(t *testing.T, pid int) {
 	const promised = 3 * time.Second
 	for end := time.Now().Add(promised); unix.Kill(pid, 0) == nil && !zombie(pid); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			unix.Kill(pid, unix.SIGKILL)
+			_ = unix.Kill(pid, unix.SIGKILL)
 			t.Fatalf("worker %d lives %v after its module was killed", pid, promised)
 		}
 	}

@@ -169,7 +169,7 @@ func (p *Pool) acquire(ctx context.Context, m LoadRequest, worker int) (*Lease, 
 		g.lease.Release()
 		return nil, &NoWorker{Err: ctx.Err()}
 	}
-	if g.err == errAbandoned {
+	if errors.Is(g.err, errAbandoned) {
 		g.err = &NoWorker{Err: ctx.Err()}
 	}
 	return nil, g.err

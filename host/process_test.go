@@ -20,8 +20,8 @@ func TestReport43_NoSignalAfterReap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		innocent.Process.Kill()
-		innocent.Wait()
+		_ = innocent.Process.Kill()
+		_ = innocent.Wait()
 	}()
 	log, output, err := newWorkerLog()
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"time"
 )
 
@@ -84,7 +85,8 @@ func (p *Pool) noSuccessor(s *slot, err error) {
 	s.next.failed++
 	now := p.clock.Now()
 	s.next.after = now.Add(p.policy.backoff(s.next.failed+1, p.random()))
-	if crash, ok := err.(*EngineCrashed); ok {
+	var crash *EngineCrashed
+	if errors.As(err, &crash) {
 		p.ledger.crash(now, crash)
 	}
 }

@@ -74,7 +74,7 @@ var tries = map[string]func(at string) error{
 		return f.Close()
 	},
 	"empty":  func(at string) error { return os.Truncate(at, 0) },
-	"remove": func(at string) error { return os.Remove(at) },
+	"remove": os.Remove,
 	"exec":   func(string) error { return exec.Command("/bin/true").Run() },
 	// A process that is started without a program of its own.
 	"fork": func(string) error {
@@ -83,7 +83,7 @@ var tries = map[string]func(at string) error{
 			return errno
 		}
 		if pid == 0 {
-			unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			_, _, _ = unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 		}
 		_, err := unix.Wait4(int(pid), nil, 0, nil)
 		return err
@@ -119,13 +119,13 @@ var tries = map[string]func(at string) error{
 	},
 	"core": func(string) error {
 		if v, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || v != 1 {
-			return fmt.Errorf("the process is not dumpable (%d, %v)", v, err)
+			return fmt.Errorf("the process is not dumpable (%d): %w", v, err)
 		}
 		return nil
 	},
 	"privilege": func(string) error {
 		if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v != 0 {
-			return fmt.Errorf("no new privileges (%d, %v)", v, err)
+			return fmt.Errorf("no new privileges (%d): %w", v, err)
 		}
 		return nil
 	},

@@ -8,7 +8,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -66,11 +65,7 @@ func run(f flags) (bool, error) {
 		}
 		c.Engines = append(c.Engines, e)
 	}
-	out := io.Writer(io.Discard)
-	if term.IsTerminal(int(os.Stderr.Fd())) {
-		out = os.Stderr
-	}
-	bar := progressbar.NewOptions(f.Faults, progressbar.OptionSetWriter(out), progressbar.OptionSetDescription("faults"), progressbar.OptionClearOnFinish())
+	bar := progressbar.NewOptions(f.Faults, progressbar.OptionSetWriter(os.Stderr), progressbar.OptionSetVisibility(term.IsTerminal(int(os.Stderr.Fd()))), progressbar.OptionSetDescription("faults"), progressbar.OptionClearOnFinish())
 	c.Progress = func(done int) { _ = bar.Set(done) }
 	r, err := chaos.Run(c)
 	_ = bar.Finish()

@@ -64,10 +64,13 @@ func (s series) run(ctx context.Context) outcome {
 		<-w.Done()
 		o.end, o.log = w.Err(), w.LogTail()
 		if err := unix.Kill(w.PID(), 0); !errors.Is(err, unix.ESRCH) {
-			o.err = fmt.Errorf("process %d is left: %v, after %w", w.PID(), err, o.err)
+			o.err = fmt.Errorf("process %d is left: %w, after %w", w.PID(), err, o.err)
 		}
-	} else if c, ok := o.err.(*host.EngineCrashed); ok {
-		o.log = c.LogTail
+		return o
+	}
+	var crash *host.EngineCrashed
+	if errors.As(o.err, &crash) {
+		o.log = crash.LogTail
 	}
 	return o
 }

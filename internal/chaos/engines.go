@@ -151,7 +151,7 @@ func memoryLimit(b *bench, r *rand.Rand) fault {
 
 // fullDisk is a worker that can write nothing: what needs no cache works, what
 // needs it is refused.
-func fullDisk(b *bench, r *rand.Rand) fault {
+func fullDisk(b *bench, _ *rand.Rand) fault {
 	return fault{"no byte can be written", func(ctx context.Context) error {
 		s := b.fakes(nil, always(patience))
 		s.spec.Path = b.wrappers["files"]

@@ -94,9 +94,9 @@ func oneOf(o outcome, right ...verdict) error {
 		}
 	}
 	if !typed(o.err) {
-		return fmt.Errorf("%w: %T %v", errUntyped, o.err, o.err)
+		return fmt.Errorf("%w: %T %w", errUntyped, o.err, o.err)
 	}
-	return fmt.Errorf("ended in %s with %v (worker's end: %v), right were %v", o.stage, o.err, o.end, right)
+	return &misjudged{o, right}
 }
 
 var errUntyped = errors.New("untyped error")
@@ -126,4 +126,14 @@ func dies(how string, stages ...host.Stage) []verdict {
 		all = append(all, v)
 	}
 	return all
+}
+
+// misjudged is an outcome that fits none of the verdicts.
+type misjudged struct {
+	outcome
+	right []verdict
+}
+
+func (m *misjudged) Error() string {
+	return fmt.Sprintf("ended in %s with %v (the worker's end: %v), right were %v", m.stage, m.err, m.end, m.right)
 }

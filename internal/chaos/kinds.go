@@ -268,7 +268,7 @@ func drip(b *bench, r *rand.Rand) fault {
 }
 
 // mute is a worker that closes its stdout and stderr and serves on.
-func mute(b *bench, r *rand.Rand) fault {
+func mute(b *bench, _ *rand.Rand) fault {
 	script := append(puppet.Script{{Do: "mute"}}, puppet.Handshake(puppet.Step{Do: "serve"})...)
 	return fault{"serves on", func(ctx context.Context) error {
 		return oneOf(b.puppets(script, always(patience)).run(ctx), success)

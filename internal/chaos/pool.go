@@ -79,7 +79,7 @@ func (b *bench) judgePool(how string, err error) error {
 	var canceled *host.RequestCanceled
 	switch {
 	case !typed(err):
-		return fmt.Errorf("%w: %T %v", errUntyped, err, err)
+		return fmt.Errorf("%w: %T %w", errUntyped, err, err)
 	case how == "cancel" && errors.As(err, &canceled) && errors.Is(err, context.Canceled):
 		return nil
 	case how == "kill" && (errors.As(err, &gone) || errors.As(err, &crash) && crash.Cause == host.CauseSignal && crash.Signal == "SIGKILL"):

@@ -12,7 +12,7 @@ import (
 // itself (sigaction(2), SIG_DFL is all zeros).
 func dieBy(sig unix.Signal) {
 	var standard struct{ handler, flags, restorer, mask uintptr }
-	unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&standard)), 0, unsafe.Sizeof(standard.mask), 0, 0)
-	unix.Kill(os.Getpid(), sig)
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), uintptr(unsafe.Pointer(&standard)), 0, unsafe.Sizeof(standard.mask), 0, 0)
+	_ = unix.Kill(os.Getpid(), sig)
 	select {} // the signal is on its way
 }

@@ -119,7 +119,7 @@ type puppet struct {
 
 // steps is what a puppet can do.
 var steps = map[string]func(*puppet, Step){
-	"connect": func(p *puppet, s Step) {
+	"connect": func(p *puppet, _ Step) {
 		conn, err := net.Dial("unix", p.socket)
 		p.must(err)
 		p.conn, p.in = conn, protocol.NewFrameReader(conn, protocol.MaxMaxFrame)
@@ -131,8 +131,8 @@ var steps = map[string]func(*puppet, Step){
 		}
 		p.message(h)
 	},
-	"ack":     func(p *puppet, s Step) { _, err := p.in.ReadControl(nil); p.must(err) },
-	"request": func(p *puppet, s Step) { p.request() },
+	"ack":     func(p *puppet, _ Step) { _, err := p.in.ReadControl(nil); p.must(err) },
+	"request": func(p *puppet, _ Step) { p.request() },
 	"json":    func(p *puppet, s Step) { p.frame([]byte(strings.ReplaceAll(s.Text, "$ID", p.header.ReqID.String()))) },
 	"raw":     func(p *puppet, s Step) { p.frame(make([]byte, s.N)) },
 	"bytes":   func(p *puppet, s Step) { b, err := hex.DecodeString(s.Text); p.must(err); p.write(b) },
@@ -162,16 +162,16 @@ var steps = map[string]func(*puppet, Step){
 	"budget": func(p *puppet, s Step) { p.budget, p.death = s.N, s.Text },
 	"drip":   func(p *puppet, s Step) { p.pause = time.Duration(s.N) * time.Millisecond },
 	"die":    func(p *puppet, s Step) { p.die(s.Text) },
-	"mute":   func(p *puppet, s Step) { unix.Close(1); unix.Close(2) },
-	"sleep":  func(p *puppet, s Step) { time.Sleep(time.Duration(s.N) * time.Millisecond) },
-	"stderr": func(p *puppet, s Step) { os.Stderr.WriteString(s.Text) },
+	"mute":   func(_ *puppet, _ Step) { _, _ = unix.Close(1), unix.Close(2) },
+	"sleep":  func(_ *puppet, s Step) { time.Sleep(time.Duration(s.N) * time.Millisecond) },
+	"stderr": func(_ *puppet, s Step) { os.Stderr.WriteString(s.Text) },
 	"cat": func(p *puppet, s Step) {
 		b, err := os.ReadFile(s.Text)
 		p.must(err)
 		os.Stderr.Write(b)
 	},
 	// environment tells what the puppet was given.
-	"environment": func(p *puppet, s Step) {
+	"environment": func(p *puppet, _ Step) {
 		dir, err := os.Getwd()
 		p.must(err)
 		var open []string
