@@ -1,0 +1,9 @@
+package llama
+
+import (
+	"testing"
+
+	"github.com/synapse-module/workers/internal/configdoc"
+)
+
+func TestConfigurationIsDocumented(t *testing.T) { configdoc.Check(t, "llama", options) }

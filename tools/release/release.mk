@@ -1,0 +1,58 @@
+# The release: archives, their papers and their proof. Included by the Makefile.
+
+GORELEASER_VERSION := v2.15.1
+GORELEASER    := github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+CYCLONEDX     := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
+# Of these engines and platforms the native libraries are fetched.
+RELEASE_ENGINES   := onnxruntime llama
+RELEASE_PLATFORMS := linux-amd64 linux-arm64 darwin-arm64 windows-amd64
+
+RELEASE := $(CURDIR)/out/release
+ZIG      = $(firstword $(wildcard $(RELEASE)/zig/lib/python3*/site-packages/ziglang/zig))
+STORE    = $(or $(SYNAPSE_ASSETS_DIR),$(CURDIR)/.assets)
+
+# What a person's own settings must not change in a release's bytes.
+RELEASE_ENV = env GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
+	ZIG="$(ZIG)" ZIG_GLOBAL_CACHE_DIR=$(RELEASE)/zig-cache ZIG_LOCAL_CACHE_DIR=$(RELEASE)/zig-cache \
+	PATH="$(CURDIR)/tools/release:$(RELEASE)/bin:$$PATH" ASSETS="$(STORE)" RELEASE=$(RELEASE) \
+	COMMIT=$$(git rev-parse HEAD) COMMIT_EPOCH=$$(git log -1 --format=%ct) \
+	COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
+	GORELEASER_VERSION=$(GORELEASER_VERSION) ZIG_VERSION=$$("$(ZIG)" version)
+
+.PHONY: release-tools release-prepare release-snapshot release release-test release-reproduce
+
+$(RELEASE)/zig/ready: tools/release/requirements.txt
+	rm -rf $(RELEASE)/zig
+	python3 -m venv $(RELEASE)/zig
+	$(RELEASE)/zig/bin/pip install --disable-pip-version-check --no-input --quiet --require-hashes -r $<
+	touch $@
+
+release-tools: $(RELEASE)/zig/ready
+	$(GO) build -o $(RELEASE)/bin/release ./tools/release
+	GOBIN=$(RELEASE)/bin $(GO) install $(CYCLONEDX)
+
+release-prepare: release-tools
+	$(ASSETS) sync $(foreach e,$(RELEASE_ENGINES),$(addprefix $(e)-,$(RELEASE_PLATFORMS)))
+	$(RELEASE)/bin/release licences $(RELEASE)/LICENSES
+
+# One build at a time: archives list their files in the order in which builds end.
+release-snapshot: release-prepare ## Make the archives of all platforms, their checksums, SBOMs and provenance, in dist/.
+	$(RELEASE_ENV) $(GO) run $(GORELEASER) release --snapshot --clean --parallelism 1
+
+release: release-prepare ## On a tagged commit: the same, uploaded as a draft to the repository's releases.
+	$(RELEASE_ENV) $(GO) run $(GORELEASER) release --clean --parallelism 1
+
+$(RELEASE)/wine/bcryptprimitives.dll: tools/release/wine/bcryptprimitives.c $(RELEASE)/zig/ready
+	mkdir -p $(@D)
+	$(RELEASE_ENV) GOOS=windows GOARCH=amd64 zigcc -shared -O2 -s -o $@ $< -ladvapi32
+
+release-test: release-tools $(RELEASE)/wine/bcryptprimitives.dll ## Unpack every archive and prove that its workers run.
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o $(RELEASE)/wine/pipeprobe.exe ./tools/release/pipeprobe
+	ZIG="$(ZIG)" $(RELEASE)/bin/release prove dist --commit $$(git rev-parse HEAD) \
+		--wine-shim $(RELEASE)/wine/bcryptprimitives.dll --wine-probe $(RELEASE)/wine/pipeprobe.exe
+
+release-reproduce: ## Build HEAD once more, in another folder with empty caches: the bytes must be those of dist/.
+	@again="$$(mktemp -d)" && git clone --quiet . "$$again" && \
+	SYNAPSE_ASSETS_DIR="$(STORE)" GOCACHE="$$again/out/gocache" $(MAKE) -C "$$again" release-snapshot && \
+	$(RELEASE)/bin/release same dist "$$again/dist" && rm -rf "$$again"
