@@ -51,8 +51,11 @@ func around(first, between, last []int32, segment int32) Layout {
 	return Layout{
 		Prefix: first, Suffix: last,
 		Pair: []Piece{
-			{IDs: first}, {Part: Query}, {IDs: between},
-			{Part: Document, Type: segment}, {IDs: last, Type: segment},
+			{IDs: first},
+			{Part: Query},
+			{IDs: between},
+			{Part: Document, Type: segment},
+			{IDs: last, Type: segment},
 		},
 	}
 }

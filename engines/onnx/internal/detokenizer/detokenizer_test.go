@@ -12,9 +12,11 @@ func TestPieces(t *testing.T) {
 		want                 []string // from id 3 on
 	}{
 		{"byte level", `{"Ġhello": 3, "Ċ": 4, "Ã": 5, "©": 6, "Ńx": 7}`, `{"type": "ByteLevel"}`, []string{" hello", "\n", "\xc3", "\xa9", "\xadx"}},
-		{"SentencePiece", `{"▁hello": 3, "<0x0A>": 4, "x▁y": 5}`,
+		{
+			"SentencePiece", `{"▁hello": 3, "<0x0A>": 4, "x▁y": 5}`,
 			`{"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}`,
-			[]string{" hello", "\n", "x y"}},
+			[]string{" hello", "\n", "x y"},
+		},
 		{"Unigram", `[["a", 0], ["b", 0], ["c", 0], ["▁d", -1.5], ["e", -2]]`, `{"type": "Metaspace", "replacement": "▁", "add_prefix_space": true}`, []string{" d", "e"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

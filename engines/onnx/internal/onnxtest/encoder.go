@@ -90,7 +90,8 @@ func (e Encoder) Graph() *Graph {
 		e.place(g)
 		add("placed")
 	}
-	add(e.mean(g, x))
+	e.mean(g, x)
+	add("mean")
 	if e.Quantized {
 		x = quantize(g, x, h)
 	}
@@ -171,11 +172,11 @@ func (e Encoder) place(g *Graph) {
 	g.Node("Gather", []string{"places", "at"}, []string{"placed"})
 }
 
-// mean makes the mean of x over the tokens that the mask names.
-func (e Encoder) mean(g *Graph, x string) string {
+// mean makes the value "mean", that of x over the tokens that the mask names.
+func (e Encoder) mean(g *Graph, x string) {
 	if e.Mask == "" {
 		g.Node("ReduceMean", []string{x}, []string{"mean"}, Ints("axes", 1), Int("keepdims", 1))
-		return "mean"
+		return
 	}
 	g.Int64s("tokens", []int64{1}, 1)
 	g.Int64s("last", []int64{-1}, 1)
@@ -185,7 +186,6 @@ func (e Encoder) mean(g *Graph, x string) string {
 	g.Node("ReduceSum", []string{"masked", "tokens"}, []string{"sum"})
 	g.Node("ReduceSum", []string{"mask3", "tokens"}, []string{"count"})
 	g.Node("Div", []string{"sum", "count"}, []string{"mean"})
-	return "mean"
 }
 
 // quantize multiplies x by a matrix of bytes, as onnxruntime.quantization writes

@@ -30,16 +30,28 @@ func TestRead(t *testing.T) {
 		want  Metadata
 	}{
 		{"nothing", nil, Metadata{}},
-		{"BERT", map[string]string{"config.json": `{"model_type": "bert", "vocab_size": 30522, "max_position_embeddings": 512, "pad_token_id": 0, "architectures": ["BertModel"]}`},
-			Metadata{Arch: "bert", VocabSize: 30522, MaxTokens: 512}},
+		{
+			"BERT",
+			map[string]string{"config.json": `{"model_type": "bert", "vocab_size": 30522, "max_position_embeddings": 512, "pad_token_id": 0, "architectures": ["BertModel"]}`},
+			Metadata{Arch: "bert", VocabSize: 30522, MaxTokens: 512},
+		},
 		{"beside the graph", map[string]string{"onnx/config.json": `{"model_type": "bert"}`}, Metadata{Arch: "bert"}},
-		{"XLM-RoBERTa counts from its padding id", map[string]string{"config.json": `{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}`},
-			Metadata{Arch: "xlm-roberta", MaxTokens: 512, FirstPosition: 2}},
+		{
+			"XLM-RoBERTa counts from its padding id",
+			map[string]string{"config.json": `{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}`},
+			Metadata{Arch: "xlm-roberta", MaxTokens: 512, FirstPosition: 2},
+		},
 		{"members of null", map[string]string{"config.json": `{"model_type": "bert", "vocab_size": null, "pad_token_id": null, "architectures": null, "id2label": null}`}, Metadata{Arch: "bert"}},
-		{"a cross-encoder", map[string]string{"config.json": `{"architectures": ["XForSequenceClassification"], "id2label": {"0": "LABEL_0"}, "sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}`},
-			Metadata{Classifier: true, Labels: 1, Scores: Raw}},
-		{"a newer cross-encoder", map[string]string{"config.json": `{"architectures": ["XForSequenceClassification"], "sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid", "version": "5"}}`},
-			Metadata{Classifier: true, Scores: Sigmoid}},
+		{
+			"a cross-encoder",
+			map[string]string{"config.json": `{"architectures": ["XForSequenceClassification"], "id2label": {"0": "LABEL_0"}, "sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity"}`},
+			Metadata{Classifier: true, Labels: 1, Scores: Raw},
+		},
+		{
+			"a newer cross-encoder",
+			map[string]string{"config.json": `{"architectures": ["XForSequenceClassification"], "sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Sigmoid", "version": "5"}}`},
+			Metadata{Classifier: true, Scores: Sigmoid},
+		},
 		{"the length of sentence-transformers is the model's word", map[string]string{"sentence_bert_config.json": `{"max_seq_length": 384}`, "tokenizer_config.json": `{"model_max_length": 256}`}, Metadata{MaxTokens: 384}},
 		{"no length", map[string]string{"sentence_bert_config.json": `{"max_seq_length": null}`, "tokenizer_config.json": `{"model_max_length": 1000000000000000019884624838656}`}, Metadata{}},
 		{"last-token pooling", map[string]string{"1_Pooling/config.json": `{"pooling_mode_lasttoken": true}`}, Metadata{Pooling: workerkit.PoolingLast}},
@@ -123,11 +135,14 @@ func TestPairLayout(t *testing.T) {
 		{"BertProcessing", `{"type": "BertProcessing", "sep": ["[SEP]", 102], "cls": ["[CLS]", 101]}`, pairs.BERT(101, 102), true},
 		{"RobertaProcessing", `{"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": true}`, pairs.RoBERTa(0, 2), true},
 		{"ByteLevel says nothing of pairs", `{"type": "ByteLevel", "add_prefix_space": true}`, pairs.Layout{}, false},
-		{"a template in a sequence", `{"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
+		{
+			"a template in a sequence", `{"type": "Sequence", "processors": [{"type": "ByteLevel"}, {"type": "TemplateProcessing",
 			"single": [{"SpecialToken": {"id": "B", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
 			"pair": [{"SpecialToken": {"id": "B", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
 			"special_tokens": {"B": {"id": "B", "ids": [5, 6], "tokens": ["x", "y"]}}}]}`,
-			pairs.Layout{Prefix: []int32{5, 6}, Pair: []pairs.Piece{{IDs: []int32{5, 6}}, {Part: pairs.Query}, {Part: pairs.Document, Type: 1}}}, true},
+			pairs.Layout{Prefix: []int32{5, 6}, Pair: []pairs.Piece{{IDs: []int32{5, 6}}, {Part: pairs.Query}, {Part: pairs.Document, Type: 1}}},
+			true,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, ok, err := PairLayout(folder(map[string]string{"tokenizer.json": `{"post_processor": ` + c.processor + `}`}))
