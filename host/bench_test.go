@@ -20,38 +20,6 @@ func percentiles(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-func BenchmarkPing(b *testing.B) {
-	w := start(b, fakeSpec(b))
-	var took []time.Duration
-	for b.Loop() {
-		began := time.Now()
-		if _, err := w.Ping(context.Background()); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(began))
-	}
-	percentiles(b, took)
-}
-
-// BenchmarkEmbed64x384 is 64 rows of 8 ids to 64 vectors of 384 f32.
-func BenchmarkEmbed64x384(b *testing.B) {
-	w := start(b, fakeSpec(b))
-	ref := load(b, w, map[string]any{"dims": 384})
-	rows := make([][]int32, 64)
-	for i := range rows {
-		rows[i] = []int32{1, 2, 3, 4, 5, 6, 7, 8}
-	}
-	var took []time.Duration
-	for b.Loop() {
-		began := time.Now()
-		if _, err := w.Embed(context.Background(), host.EmbedRequest{Model: ref, Pooling: "cls", Rows: rows}); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(began))
-	}
-	percentiles(b, took)
-}
-
 // BenchmarkStart is a worker's own start: spawn to HELLO_ACK.
 func BenchmarkStart(b *testing.B) {
 	s := fakeSpec(b)
