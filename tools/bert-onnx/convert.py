@@ -3,17 +3,18 @@
     python convert.py --out DIR MODEL_DIR
 
 MODEL_DIR holds `model.safetensors`, `config.json` and `tokenizer.json`. DIR
-receives `model.onnx` and `tokenizer.json`.
+receives `model.onnx` and `tokenizer.json`, and of a cross-encoder `config.json`.
 
 The graph takes `input_ids`, `attention_mask` and `token_type_ids`, all int64
 [batch, sequence], and gives `last_hidden_state`, float32
-[batch, sequence, hidden]. The weights are copied, never computed with, so the
+[batch, sequence, hidden], or for a BertForSequenceClassification `logits`,
+float32 [batch, labels]. The weights are copied, never computed with, so the
 file is the same to the byte on every machine that has the pinned packages.
 
 Architecture: Devlin et al., "BERT: Pre-training of Deep Bidirectional
 Transformers for Language Understanding" (2019), section 3, with the erf form
-of GELU (Hendrycks and Gimpel, 2016). The pooler is left out: sentence vectors
-are pooled from the hidden states.
+of GELU (Hendrycks and Gimpel, 2016). An encoder's pooler is left out: sentence
+vectors are pooled from the hidden states. A classifier stands on it.
 """
 
 import argparse
@@ -46,6 +47,9 @@ POSITIONS = "absolute"
 # Tensors of the checkpoint that the graph has no use for: position_ids is
 # 0..n-1, which the graph slices for itself, and nothing reads the pooler.
 UNUSED = {"embeddings.position_ids", "pooler.dense.weight", "pooler.dense.bias"}
+
+
+CLASSIFIER = "BertForSequenceClassification"
 
 
 class Graph:
@@ -149,18 +153,34 @@ def encoder_layer(g, x, bias, index, config, output):
     return g.layer_norm(residual, f"{layer}.output.LayerNorm", epsilon, output)
 
 
+def classifier(g, x):
+    """The head on the first token: pooler, tanh, and a logit for each label."""
+    token = g.op("Gather", [x, g.const("first", np.array([0], np.int64))], "pooler.token", axis=1)
+    first = g.op("Squeeze", [token, g.const("first.axis", np.array([1], np.int64))], "pooler.first")
+    pooled = g.op("Tanh", [g.linear(first, "pooler.dense", "pooler.dense")], "pooler.tanh")
+    return g.linear(pooled, "classifier", "logits")
+
+
 def build(tensors, config):
     """Builds the ONNX model of a checkpoint."""
     for key, want in (("model_type", "bert"), ("hidden_act", HIDDEN_ACT), ("position_embedding_type", POSITIONS)):
         if config.get(key, want) != want:
             sys.exit(f"convert.py: config.json has {key} {config[key]!r}; only {want!r} is understood")
-    g = Graph({name: value for name, value in tensors.items() if name not in UNUSED})
+    ranks = CLASSIFIER in config.get("architectures", [])
+    unused = UNUSED
+    if ranks:
+        tensors = {name.removeprefix("bert."): value for name, value in tensors.items()}
+        unused = {"embeddings.position_ids"}
+    g = Graph({name: value for name, value in tensors.items() if name not in unused})
     x = embeddings(g, config["layer_norm_eps"])
     bias = attention_bias(g)
     last = config["num_hidden_layers"] - 1
     for index in range(last + 1):
         output = "last_hidden_state" if index == last else f"encoder.layer.{index}.output"
         x = encoder_layer(g, x, bias, index, config, output)
+    labels = len(config["id2label"]) if ranks else 0
+    if ranks:
+        x = classifier(g, x)
     if g.tensors:
         sys.exit(f"convert.py: tensors that no layer of BERT has: {', '.join(sorted(g.tensors))}")
 
@@ -169,7 +189,7 @@ def build(tensors, config):
         helper.make_tensor_value_info(name, TensorProto.INT64, shape)
         for name in ("input_ids", "attention_mask", "token_type_ids")
     ]
-    output = helper.make_tensor_value_info(x, TensorProto.FLOAT, [*shape, config["hidden_size"]])
+    output = helper.make_tensor_value_info(x, TensorProto.FLOAT, ["batch", labels] if ranks else [*shape, config["hidden_size"]])
     graph = helper.make_graph(g.nodes, "bert", inputs, [output], list(g.initializers.values()))
     model = helper.make_model(
         graph,
@@ -192,6 +212,8 @@ def main():
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "model.onnx").write_bytes(model.SerializeToString(deterministic=True))
     shutil.copyfile(args.model / "tokenizer.json", args.out / "tokenizer.json")
+    if CLASSIFIER in config.get("architectures", []):
+        shutil.copyfile(args.model / "config.json", args.out / "config.json")
 
 
 if __name__ == "__main__":
