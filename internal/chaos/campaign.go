@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/synapse-module/workers/host"
 )
 
@@ -57,6 +59,9 @@ type bench struct {
 	model    host.LoadRequest
 	pool     *host.Pool
 	wrappers map[string]string // limits -> a script that starts worker-fake under them
+
+	full string           // a full disk; empty where this user may not mount one
+	tree host.LoadRequest // a model in a directory, of which a private copy is made
 }
 
 // fault is one thing that goes wrong, and what must come of it. Its error says
@@ -72,7 +77,7 @@ func Run(c Config) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(b.dir)
+	defer b.remove()
 	before, err := takeStock()
 	if err != nil {
 		return nil, err
@@ -108,8 +113,21 @@ func newBench(c Config) (*bench, error) {
 	if b.model, err = fakeModel(dir); err != nil {
 		return nil, err
 	}
+	if b.tree, err = treeModel(dir); err != nil {
+		return nil, err
+	}
+	if b.full, err = fullDiskAt(filepath.Join(dir, "full")); err != nil {
+		return nil, err
+	}
 	b.wrappers, err = wrappers(dir, c.Fake)
 	return b, err
+}
+
+func (b *bench) remove() {
+	if b.full != "" {
+		_ = unix.Unmount(b.full, 0)
+	}
+	os.RemoveAll(b.dir)
 }
 
 // runAll runs the faults, Parallel at a time, in the order of their numbers.

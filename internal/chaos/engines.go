@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -149,13 +151,24 @@ func memoryLimit(b *bench, r *rand.Rand) fault {
 	}}
 }
 
-// fullDisk is a worker that can write nothing: what needs no cache works, what
-// needs it is refused.
+// fullDisk is a worker whose cache lies on a full disk. A model that needs a private
+// copy is refused, the reason said; one that does not is served beside it.
 func fullDisk(b *bench, _ *rand.Rand) fault {
-	return fault{"no byte can be written", func(ctx context.Context) error {
+	return fault{"a private copy is due", func(ctx context.Context) error {
 		s := b.fakes(nil, always(patience))
-		s.spec.Path = b.wrappers["files"]
-		return oneOf(s.run(ctx), success)
+		s.spec.Args = []string{"--cache-dir", filepath.Join(b.full, "cache")}
+		if err := oneOf(s.run(ctx), success); err != nil {
+			return fmt.Errorf("a model that needs no copy: %w", err)
+		}
+		s.model = b.tree
+		o := s.run(ctx)
+		if err := oneOf(o, verdict{stage: host.StageLoad, refuse: protocol.CodeArtifactInvalid}); err != nil {
+			return err
+		}
+		if !strings.Contains(o.err.Error(), "no space left") {
+			return fmt.Errorf("refused for another reason: %w", o.err)
+		}
+		return nil
 	}}
 }
 

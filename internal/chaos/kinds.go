@@ -19,22 +19,26 @@ type kind struct {
 	name   string
 	weight int // how often it is picked, relative to the others
 	make   func(*bench, *rand.Rand) fault
+
+	// possible says whether this bench can make such faults; nil for always. Where
+	// it cannot, the first family takes their place and their line stays at 0.
+	possible func(*bench) bool
 }
 
-// kinds are all families. Engines has a share only where there are engines.
+// kinds are all families.
 var kinds = []kind{
-	{"death at a byte of the stream", 30, cutStream},
-	{"handshake", 14, badHandshake},
-	{"frame in place of an answer", 14, badFrame},
-	{"slow drip", 4, drip},
-	{"fault inside the engine", 18, engineFault},
-	{"signal from outside", 8, outsideSignal},
-	{"canceled by the caller", 4, canceled},
-	{"closed stdout and stderr", 2, mute},
-	{"memory limit", 2, memoryLimit},
-	{"full disk", 1, fullDisk},
-	{"pool under fire", 12, poolUnderFire},
-	{"real engine killed", 1, realEngine},
+	{"death at a byte of the stream", 30, cutStream, nil},
+	{"handshake", 14, badHandshake, nil},
+	{"frame in place of an answer", 14, badFrame, nil},
+	{"slow drip", 4, drip, nil},
+	{"fault inside the engine", 18, engineFault, nil},
+	{"signal from outside", 8, outsideSignal, nil},
+	{"canceled by the caller", 4, canceled, nil},
+	{"closed stdout and stderr", 2, mute, nil},
+	{"memory limit", 2, memoryLimit, nil},
+	{"full disk", 1, fullDisk, func(b *bench) bool { return b.full != "" }},
+	{"pool under fire", 12, poolUnderFire, nil},
+	{"real engine killed", 1, realEngine, func(b *bench) bool { return len(b.Engines) > 0 }},
 }
 
 // pick chooses a family by weight.
@@ -46,7 +50,7 @@ func (b *bench) pick(r *rand.Rand) kind {
 	n := r.IntN(total)
 	for _, k := range kinds {
 		if n -= k.weight; n < 0 {
-			if k.name == "real engine killed" && len(b.Engines) == 0 {
+			if k.possible != nil && !k.possible(b) {
 				return kinds[0]
 			}
 			return k
