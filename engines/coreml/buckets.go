@@ -2,6 +2,7 @@ package coreml
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -11,6 +12,8 @@ type bucket struct {
 	rows, tokens int
 	unit         *unit // the loaded model that has the shape
 }
+
+func (b *bucket) String() string { return fmt.Sprintf("%d×%d", b.rows, b.tokens) }
 
 // call is one run of a bucket: the indices of the rows in it, at most as many as
 // the bucket has.

@@ -113,14 +113,15 @@ func (e *engine) finish(ctx context.Context, s *session, c workerkit.Config) (wo
 	} else {
 		m = &encoder{session: s, desc: desc}
 	}
-	if err := s.checkGolden(ctx, m); err != nil {
+	if s.goldens, err = s.checkGolden(ctx, m); err != nil {
 		return nil, err
 	}
 	placement, err := e.placement(ctx, s, c)
 	if err != nil {
 		return nil, err
 	}
-	m.description().Placement = placement
+	s.described = m.description()
+	s.described.Placement = placement
 	return m, nil
 }
 
@@ -128,5 +129,7 @@ func (e *engine) finish(ctx context.Context, s *session, c workerkit.Config) (wo
 type model interface {
 	workerkit.Model
 	description() *workerkit.Description
-	golden(ctx context.Context, g golden) error
+	state() *session
+	golden(ctx context.Context, g golden) (float64, error)
+	better(a, b float64) bool
 }

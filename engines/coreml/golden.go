@@ -18,23 +18,36 @@ const (
 	maxGoldenScoreDiff = 0.1
 )
 
+// goldenResult is how far a bucket's golden rows were from what they should be.
+type goldenResult struct {
+	bucket *bucket
+	rows   int     // golden rows that fit the bucket
+	worst  float64 // the least cosine of vectors, or the largest difference of scores
+}
+
 // checkGolden runs every golden row through every bucket that it fits. A model
 // was seen to be right at most lengths and wrong at some.
-func (s *session) checkGolden(ctx context.Context, m model) error {
+func (s *session) checkGolden(ctx context.Context, m model) (results []goldenResult, err error) {
 	all := s.buckets
 	defer func() { s.buckets = all }()
 	for i := range all {
 		s.buckets = all[i : i+1]
+		r := goldenResult{bucket: &all[i], worst: math.NaN()}
 		for n, g := range s.meta.golden {
 			if s.goldenLength(g) > all[i].tokens {
 				continue
 			}
-			if err := m.golden(ctx, g); err != nil {
-				return workerkit.ArtifactInvalid("golden row %d fails in the bucket %d×%d of %v, so its other answers cannot be trusted either: %v", n, all[i].rows, all[i].tokens, all[i].unit, reason(err))
+			got, err := m.golden(ctx, g)
+			if err != nil {
+				return nil, workerkit.ArtifactInvalid("golden row %d fails in the bucket %v of %v, so its other answers cannot be trusted either: %v", n, &all[i], all[i].unit, reason(err))
+			}
+			if r.rows++; !m.better(got, r.worst) {
+				r.worst = got
 			}
 		}
+		results = append(results, r)
 	}
-	return nil
+	return results, nil
 }
 
 func (s *session) goldenLength(g golden) int {
@@ -44,37 +57,46 @@ func (s *session) goldenLength(g golden) int {
 	return len(g.IDs)
 }
 
-func (m *encoder) golden(ctx context.Context, g golden) error {
+// golden returns the cosine of a golden row's vector to what it should be.
+func (m *encoder) golden(ctx context.Context, g golden) (float64, error) {
 	if len(g.IDs) == 0 || len(g.Vector) != m.dims {
-		return fmt.Errorf("it has %d ids and a vector of %d values, this model gives %d", len(g.IDs), len(g.Vector), m.dims)
+		return 0, fmt.Errorf("it has %d ids and a vector of %d values, this model gives %d", len(g.IDs), len(g.Vector), m.dims)
 	}
 	p := m.desc.DefaultPooling
 	if p == "" {
-		return fmt.Errorf("nobody says which pooling its vector has: set the metadata %s or runtime_config.%s", keyPooling, optPooling)
+		return 0, fmt.Errorf("nobody says which pooling its vector has: set the metadata %s or runtime_config.%s", keyPooling, optPooling)
 	}
 	got, err := m.Embed(ctx, [][]int32{g.IDs}, p)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if c := cosine(got[0], g.Vector); !(c >= minGoldenCosine) { // NaN is not
-		return fmt.Errorf("its vector has the cosine %.6f to the golden one, at least %g is due", c, minGoldenCosine)
+	c := cosine(got[0], g.Vector)
+	if math.IsNaN(c) || c < minGoldenCosine {
+		return 0, fmt.Errorf("its vector has the cosine %.6f to the golden one, at least %g is due", c, minGoldenCosine)
 	}
-	return nil
+	return c, nil
 }
 
-func (m *reranker) golden(ctx context.Context, g golden) error {
+// better says that a is not the worse one; nothing is better than no result.
+func (m *encoder) better(a, b float64) bool { return a >= b }
+
+// golden returns how far a golden pair's score is from what it should be.
+func (m *reranker) golden(ctx context.Context, g golden) (float64, error) {
 	if len(g.Query) == 0 || len(g.Document) == 0 {
-		return fmt.Errorf("a ranking head's golden row has a query and a document")
+		return 0, fmt.Errorf("a ranking head's golden row has a query and a document")
 	}
 	got, err := m.Rerank(ctx, g.Query, [][]int32{g.Document})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if d := math.Abs(float64(got[0]) - float64(g.Score)); !(d <= maxGoldenScoreDiff) {
-		return fmt.Errorf("its score is %g, the golden one %g: at most %g apart is due", got[0], g.Score, maxGoldenScoreDiff)
+	d := math.Abs(float64(got[0]) - float64(g.Score))
+	if math.IsNaN(d) || d > maxGoldenScoreDiff {
+		return 0, fmt.Errorf("its score is %g, the golden one %g: at most %g apart is due", got[0], g.Score, maxGoldenScoreDiff)
 	}
-	return nil
+	return d, nil
 }
+
+func (m *reranker) better(a, b float64) bool { return a <= b }
 
 // cosine is NaN where a vector is all zeros or not finite.
 func cosine(a, b []float32) float64 {

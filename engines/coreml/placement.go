@@ -20,6 +20,7 @@ const planTimeout = 2 * time.Minute
 // known, which is said in the log, and where the Neural Engine was not asked for.
 func (e *engine) placement(ctx context.Context, s *session, c workerkit.Config) (*protocol.Placement, error) {
 	p, why := e.plan(ctx, s)
+	s.unknown = why
 	if why != "" {
 		s.log.Warn("placement unknown", "artifact", s.name, "reason", why)
 	}

@@ -38,6 +38,10 @@ type session struct {
 	// What the first run of a bucket showed.
 	rank, dims int
 
+	goldens   []goldenResult         // one a bucket
+	unknown   string                 // why there is no placement
+	described *workerkit.Description // of the model that the session became
+
 	scratch scratch
 }
 
@@ -157,18 +161,23 @@ func (s *session) longest() int {
 // request is as fast as the others, and the output's shape is seen. Core ML does
 // not describe it where the inputs are flexible.
 func (s *session) probe(ctx context.Context) error {
-	token := []int32{1}
-	if s.meta.padID == 1 {
-		token[0] = 0
-	}
+	token := []int32{s.probeToken()}
 	for i := range s.buckets {
 		b := &s.buckets[i]
 		err := s.runCalls(ctx, []call{{b, []int{0}}}, batch{ids: [][]int32{token}}, nil)
 		if err != nil {
-			return workerkit.ArtifactInvalid("%v fails on a row of one token in its bucket %d×%d: %v", b.unit, b.rows, b.tokens, err)
+			return workerkit.ArtifactInvalid("%v fails on a row of one token in its bucket %v: %v", b.unit, b, err)
 		}
 	}
 	return nil
+}
+
+// probeToken is an id that every vocabulary has and that is not the padding's.
+func (s *session) probeToken() int32 {
+	if s.meta.padID == 1 {
+		return 0
+	}
+	return 1
 }
 
 // observe holds the shape of an output to the bucket that was run. The first one
@@ -187,6 +196,8 @@ func (s *session) observe(b *bucket, shape []int) error {
 	}
 	return nil
 }
+
+func (s *session) state() *session { return s }
 
 func (s *session) close() {
 	for _, u := range s.units {
