@@ -14,6 +14,7 @@ func (m *measurement) quality(ctx context.Context) (err error) {
 	if m.alone, err = m.embed(ctx, m.rows, inOrder(len(m.rows)), 1, m.faithful()); err != nil {
 		return err
 	}
+	m.result.Vectors = m.alone
 	m.add(m.qualityOf(m.alone)...)
 	if g := m.gates.Rank; g != nil {
 		m.add(gate.Rank(m.ids, m.tagged(g.Queries), m.tagged(g.Documents), m.alone, m.want, *g)...)

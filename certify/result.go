@@ -103,6 +103,8 @@ type ArtifactResult struct {
 	Controls   []gate.Control       `json:"controls"`
 	Rows       []Row                `json:"rows"`
 
+	Vectors [][]float32 `json:"-"` // of each row, alone; in a file of its own
+
 	Similarities []Similarity `json:"similarities"` // of a sample of pairs of inputs
 	People       []Judged     `json:"people,omitempty"`
 	Performance  *Performance `json:"performance,omitempty"`

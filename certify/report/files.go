@@ -28,6 +28,9 @@ const (
 // whole or not at all; result.json comes last, so that where it is the others
 // are too.
 func WriteFiles(dir string, r *certify.Result) error {
+	if err := writeVectors(dir, r); err != nil {
+		return err
+	}
 	return writeAll(dir,
 		file{PageFile, func(w io.Writer) error { return HTML(w, r) }},
 		file{JUnitFile, func(w io.Writer) error { return JUnit(w, r) }},

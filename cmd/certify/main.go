@@ -32,6 +32,9 @@ type cli struct {
 	Protocol protocolCmd      `cmd:"" help:"Hold a worker, in any language, to the wire."`
 	Report   reportCmd        `cmd:"" help:"Show a result of before."`
 	Verify   verifyCmd        `cmd:"" help:"Check a certificate against what is here."`
+	Compare  compareCmd       `cmd:"" help:"Hold one result to another."`
+	Embed    embedCmd         `cmd:"" help:"Show the vector of a text."`
+	Record   recordCmd        `cmd:"" help:"Make reference vectors with a trusted worker."`
 	Version  kong.VersionFlag `help:"Print the version and exit."`
 }
 
