@@ -53,12 +53,12 @@ func (c *cache) open(ctx context.Context, a workerkit.Artifact, units bridge.Uni
 	// Compiled models depend on the compiler, which is the system's.
 	digest := protocol.Digest(a.Digest).Hex()
 	entry := filepath.Join(c.dir, digest+"-"+c.bridge.System().Build)
-	models, err := c.verified(entry)
-	switch {
-	case err == nil:
-		c.log.Info("compiled model found in the cache", "artifact", a.Name, "entry", entry)
-		return models, c.checkSizes(models, a.Name, units)
-	case !errors.Is(err, fs.ErrNotExist):
+	if _, err := os.Lstat(entry); err == nil {
+		models, err := c.verified(entry)
+		if err == nil {
+			c.log.Info("compiled model found in the cache", "artifact", a.Name, "entry", entry)
+			return models, c.checkSizes(models, a.Name, units)
+		}
 		c.log.Warn("compiled model in the cache is not what was put there; compiling anew", "entry", entry, "error", err)
 		if err := os.RemoveAll(entry); err != nil {
 			return nil, c.failed(err)
@@ -68,7 +68,8 @@ func (c *cache) open(ctx context.Context, a workerkit.Artifact, units bridge.Uni
 	if err := c.make(ctx, a, entry, units); err != nil {
 		return nil, err
 	}
-	if models, err = c.verified(entry); err != nil {
+	models, err := c.verified(entry)
+	if err != nil {
 		return nil, c.failed(err)
 	}
 	return models, nil
@@ -76,17 +77,14 @@ func (c *cache) open(ctx context.Context, a workerkit.Artifact, units bridge.Uni
 
 // verified lists the models of an entry whose bytes are those that were put there.
 func (c *cache) verified(entry string) ([]part, error) {
-	if _, err := os.Stat(entry); err != nil {
-		return nil, err
-	}
 	want, err := os.ReadFile(filepath.Join(entry, digestFile))
 	if err != nil {
-		return nil, fmt.Errorf("it has no digest: %v", err) // a missing file is no missing entry
+		return nil, err
 	}
 	models := filepath.Join(entry, modelsDir)
 	got, err := protocol.TreeDigest(os.DirFS(models), nil)
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be hashed: %v", err)
+		return nil, fmt.Errorf("it cannot be hashed: %w", err)
 	}
 	if string(got) != string(want) {
 		return nil, fmt.Errorf("its digest is %s, it was %s", got, want)

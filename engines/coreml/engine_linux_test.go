@@ -204,7 +204,7 @@ func TestRefusals(t *testing.T) {
 		"load gives nothing":       {failing(pooled(1, 8), "load_nil"), "", invalid, "gave no reason"},
 		"describes nothing":        {failing(pooled(1, 8), "nil_description"), "", invalid, "it has none"},
 		"predicts nothing":         {failing(pooled(1, 8), "predict_error"), "", invalid, "fails on a row of one token in its bucket 1×8: Core ML could not predict"},
-		"hides its memory":         {failing(pooled(1, 8), "hidden_memory"), "", invalid, "did not show the array's memory"},
+		"hides its memory":         {failing(pooled(1, 8), "hidden_memory"), "", invalid, "the array's memory was not shown"},
 		"layout of no ranker":      {with(pooled(1, 8), keyPair, "1 $A 2 $B 2"), "", invalid, "gives 6 values a row where a ranking head gives one"},
 		"layout too long":          {ranker(1, 4), "", invalid, "a pair has 5 tokens at least, the longest bucket 4"},
 		"layout over vocabulary":   {with(ranker(1, 8), keyVocabSize, "102"), "", invalid, "the pair's layout has the id 102"},

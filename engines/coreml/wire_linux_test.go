@@ -202,8 +202,8 @@ func TestFaultsOfAPrediction(t *testing.T) {
 		"predict_nil":    "gave no reason",
 		"predict_nan":    "not finite",
 		"fewer_rows":     "where 2 rows are due",
-		"fewer_sets":     "answered 1 of 2 sets",
-		"missing_output": "gave no array",
+		"fewer_sets":     "1 of 2 sets of inputs were answered",
+		"missing_output": "Core ML gave no array",
 		"short_memory":   "does not fit its memory",
 		"wrong_type":     "none of floats",
 	} {

@@ -77,7 +77,7 @@ func (b *Bridge) error(doing string, e objc.ID) error {
 
 // ErrNoAnswer is Core ML not calling back in time. It may be at work for hours
 // yet, so the process had better be replaced.
-var ErrNoAnswer = errors.New("Core ML has not answered in time; it may still be at work, so recycle this worker")
+var ErrNoAnswer = errors.New("no answer from Core ML in time; it may still be at work, so recycle this worker")
 
 // await starts an asynchronous call whose last argument is a completion handler,
 // and returns its result, retained.

@@ -50,7 +50,7 @@ func Open(rt objc.Runtime) (*Bridge, error) {
 		return nil, fmt.Errorf("this is macOS %s, the Neural Engine can be asked for from macOS %s on: update macOS", b.system.Version, serveSince)
 	}
 	if b.metadataKey == 0 {
-		return nil, fmt.Errorf("Core ML on macOS %s has no MLModelCreatorDefinedKey: this worker does not fit it", b.system.Version)
+		return nil, fmt.Errorf("macOS %s: Core ML has no MLModelCreatorDefinedKey, so this worker does not fit it", b.system.Version)
 	}
 	var lost []string
 	for _, m := range b.m.list() {
@@ -69,7 +69,7 @@ func Open(rt objc.Runtime) (*Bridge, error) {
 		m.sender.bind(bound{selector: selector, class: class}, rt.MessageSend())
 	}
 	if len(lost) > 0 {
-		return nil, fmt.Errorf("Core ML of macOS %s (%s) lacks what it should have, so this worker does not fit it: %s", b.system.Version, b.system.Build, strings.Join(lost, "; "))
+		return nil, fmt.Errorf("macOS %s (%s): Core ML lacks what it should have, so this worker does not fit it: %s", b.system.Version, b.system.Build, strings.Join(lost, "; "))
 	}
 	for kind, name := range deviceClasses {
 		b.deviceClass[kind] = rt.Class(name)

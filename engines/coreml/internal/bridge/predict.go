@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -39,14 +40,14 @@ func (m *Model) Predict(sets [][]Tensor, output string, dst []float32) (values [
 			return m.b.error("predict", *e)
 		}
 		if n := m.b.m.BatchCount.to(answer); n != int64(len(sets)) {
-			return fmt.Errorf("Core ML answered %d of %d sets of inputs", n, len(sets))
+			return fmt.Errorf("%d of %d sets of inputs were answered by Core ML", n, len(sets))
 		}
 		name := m.b.string(output)
 		for i := range sets {
 			value := m.b.m.FeatureValue.to(m.b.m.BatchFeatures.to(answer, int64(i)), name)
 			array := m.b.m.MultiArrayValue.to(value)
 			if array == 0 {
-				return fmt.Errorf("Core ML gave no array as the output %q", output)
+				return fmt.Errorf("output %q: Core ML gave no array", output)
 			}
 			got := m.b.ints(m.b.m.ArrayShape.to(array))
 			if i > 0 && !slices.Equal(got, shape) {
@@ -122,7 +123,7 @@ func (b *Bridge) int32Array(t Tensor) (objc.ID, error) {
 		return 0, b.error("make an array", *e)
 	}
 	b.m.Autorelease.to(array)
-	err := fmt.Errorf("Core ML did not show the array's memory")
+	err := errHidden
 	block := b.rt.MutableBytesBlock(func(bytes unsafe.Pointer, size int, strides objc.ID) {
 		err = scatter(memory(bytes, size), t.Shape, b.ints(strides), t.Values)
 	})
@@ -135,7 +136,7 @@ func (b *Bridge) int32Array(t Tensor) (objc.ID, error) {
 func (b *Bridge) floats(dst []float32, array objc.ID, shape []int) ([]float32, error) {
 	strides := b.ints(b.m.ArrayStrides.to(array))
 	t := DataType(b.m.ArrayDataType.to(array))
-	err := fmt.Errorf("Core ML did not show the array's memory")
+	err := errHidden
 	block := b.rt.BytesBlock(func(bytes unsafe.Pointer, size int) {
 		dst, err = gather(dst, memory(bytes, size), t, shape, strides)
 	})
@@ -143,6 +144,9 @@ func (b *Bridge) floats(dst []float32, array objc.ID, shape []int) ([]float32, e
 	b.m.GetBytes.to(array, block.ID) // calls the block before it returns
 	return dst, err
 }
+
+// errHidden is an array whose handler was not called.
+var errHidden = errors.New("the array's memory was not shown by Core ML")
 
 // memory is C's memory as a slice, for as long as C keeps it.
 func memory(bytes unsafe.Pointer, size int) []byte {

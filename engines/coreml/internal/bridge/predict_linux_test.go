@@ -112,10 +112,10 @@ func TestAnswersAreChecked(t *testing.T) {
 		"predict_error":  "Core ML could not predict: Unable to compute the prediction. (com.apple.CoreML 0)",
 		"predict_nil":    "Core ML could not predict and gave no reason",
 		"shapes_differ":  `Core ML gave the shapes [2 6] and [1 6] in one batch`,
-		"fewer_sets":     "Core ML answered 1 of 2 sets of inputs",
-		"missing_output": `Core ML gave no array as the output "embedding"`,
+		"fewer_sets":     "1 of 2 sets of inputs were answered",
+		"missing_output": `output "embedding": Core ML gave no array`,
 		"short_memory":   "does not fit its memory of 1 elements",
-		"hidden_memory":  "Core ML did not show the array's memory",
+		"hidden_memory":  "the array's memory was not shown",
 		"wrong_type":     "an array of int32 is none of floats",
 	} {
 		model := encoder()
