@@ -156,25 +156,3 @@ func TestTheEndOfTheModuleStopsAGeneration(t *testing.T) {
 		t.Errorf("afterwards: %+v", g)
 	}
 }
-
-func TestBytesAreHeldBackOnlyAtTheEnd(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                  "",
-		"a":                 "a",
-		"aé":                "aé",
-		"a\xc3":             "a",
-		"a\xe3\x81":         "a",
-		"a\xf0\x9f\x98":     "a",
-		"a\xf0\x9f\x98\x80": "a😀",
-		"\xe3":              "",
-	} {
-		if got, err := whole([]byte(text)); got != want || err != nil {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"\xff", "a\x80", "\xc3a", "a\xc3\xc3", "\xe3\x81\xe3\x81"} {
-		if got, err := whole([]byte(text)); err == nil {
-			t.Errorf("%q: %q and no error", text, got)
-		}
-	}
-}
