@@ -41,11 +41,11 @@ func writeCertificates(ctx context.Context, out string, r *certify.Result, key *
 }
 
 type verifyCmd struct {
-	Certificate string   `arg:"" placeholder:"CERT" help:"A certificate of certify run --sign."`
-	Key         []string `required:"" placeholder:"PEM" sep:"none" help:"A trusted Ed25519 public key; may be given several times."`
-	Worker      string   `required:"" placeholder:"PATH" help:"The worker's executable."`
-	EngineLib   string   `placeholder:"DIR" help:"Directory of the engine's native libraries. Default: lib beside the worker."`
-	Artifact    string   `required:"" placeholder:"PATH" help:"The model's file or directory."`
+	Certificate string   `arg:"" placeholder:"CERT" predictor:"file" help:"A certificate of certify run --sign."`
+	Key         []string `required:"" placeholder:"PEM" predictor:"file" sep:"none" help:"A trusted Ed25519 public key; may be given several times."`
+	Worker      string   `required:"" placeholder:"PATH" predictor:"file" help:"The worker's executable."`
+	EngineLib   string   `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries. Default: lib beside the worker."`
+	Artifact    string   `required:"" placeholder:"PATH" predictor:"file" help:"The model's file or directory."`
 	Quiet       bool     `short:"q" help:"Say nothing of a certificate that holds."`
 }
 

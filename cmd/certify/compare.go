@@ -12,8 +12,8 @@ import (
 )
 
 type compareCmd struct {
-	Before string `arg:"" placeholder:"A" help:"A result.json."`
-	After  string `arg:"" placeholder:"B" help:"A result.json that must not be worse."`
+	Before string `arg:"" placeholder:"A" predictor:"file" help:"A result.json."`
+	After  string `arg:"" placeholder:"B" predictor:"file" help:"A result.json that must not be worse."`
 
 	MaxSlowdown float64 `placeholder:"RATIO" help:"How many times as long a batch may take as before; counted on the same machine only."`
 	Parity      float64 `placeholder:"COSINE" help:"The least cosine between the vectors of any artifact of A and any of B, text by text."`

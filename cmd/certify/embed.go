@@ -14,12 +14,12 @@ import (
 )
 
 type embedCmd struct {
-	Suite string   `arg:"" placeholder:"SUITE" help:"The suite whose model is loaded."`
+	Suite string   `arg:"" placeholder:"SUITE" predictor:"suite" help:"The suite whose model is loaded."`
 	Texts []string `arg:"" optional:"" placeholder:"TEXT" help:"Texts of the suite, or their ids (t001)."`
 
 	IDs       []int32  `name:"ids" placeholder:"N" help:"Token ids to embed, for a text that the suite has not: the module makes them, a worker takes only ids."`
-	Worker    string   `required:"" placeholder:"PATH" help:"The worker's executable."`
-	EngineLib string   `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
+	Worker    string   `required:"" placeholder:"PATH" predictor:"file" help:"The worker's executable."`
+	EngineLib string   `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries, given to the worker."`
 	Artifact  []string `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of the artifact, in place of the asset of that name."`
 	Only      string   `placeholder:"NAME" help:"The artifact of the suite. Default: its first for the worker's engine."`
 	Pooling   string   `placeholder:"NAME" help:"Another pooling than the model's: mean, cls or last."`

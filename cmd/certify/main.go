@@ -13,6 +13,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/posener/complete"
+	"github.com/willabides/kongplete"
 
 	"github.com/synapse-module/workers/certify"
 	"github.com/synapse-module/workers/certify/conformance"
@@ -28,14 +30,15 @@ Exit status: 0 passed, 1 a gate failed, 2 the command line or a suite is at faul
 3 no verdict could be reached.`
 
 type cli struct {
-	Run      runCmd           `cmd:"" help:"Measure a worker against suites."`
-	Protocol protocolCmd      `cmd:"" help:"Hold a worker, in any language, to the wire."`
-	Report   reportCmd        `cmd:"" help:"Show a result of before."`
-	Verify   verifyCmd        `cmd:"" help:"Check a certificate against what is here."`
-	Compare  compareCmd       `cmd:"" help:"Hold one result to another."`
-	Embed    embedCmd         `cmd:"" help:"Show the vector of a text."`
-	Record   recordCmd        `cmd:"" help:"Make reference vectors with a trusted worker."`
-	Version  kong.VersionFlag `help:"Print the version and exit."`
+	Run      runCmd                       `cmd:"" help:"Measure a worker against suites."`
+	Protocol protocolCmd                  `cmd:"" help:"Hold a worker, in any language, to the wire."`
+	Report   reportCmd                    `cmd:"" help:"Show a result of before."`
+	Verify   verifyCmd                    `cmd:"" help:"Check a certificate against what is here."`
+	Compare  compareCmd                   `cmd:"" help:"Hold one result to another."`
+	Embed    embedCmd                     `cmd:"" help:"Show the vector of a text."`
+	Record   recordCmd                    `cmd:"" help:"Make reference vectors with a trusted worker."`
+	Complete kongplete.InstallCompletions `cmd:"" name:"completion" help:"Print the line that makes your shell complete certify's commands: put it into the shell's start-up file."`
+	Version  kong.VersionFlag             `help:"Print the version and exit."`
 }
 
 // console is where a command writes.
@@ -58,6 +61,11 @@ func run(args []string, c console) int {
 		kong.Exit(func(status int) { exited = status }))
 	if err != nil {
 		panic(err) // the struct above is wrong
+	}
+	kongplete.Complete(parser, kongplete.WithPredictor("file", complete.PredictFiles("*")),
+		kongplete.WithPredictor("suite", complete.PredictOr(complete.PredictSet(suites.Names()...), complete.PredictDirs("*"))))
+	if exited >= 0 { // the shell asked
+		return exited
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 { // --help, --version

@@ -16,12 +16,12 @@ import (
 )
 
 type protocolCmd struct {
-	Worker    string `required:"" placeholder:"PATH" help:"The worker's executable, in any language."`
-	EngineLib string `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
-	Artifact  string `placeholder:"PATH" and:"model" help:"A model that the worker loads. Without one, rules about models are skipped."`
+	Worker    string `required:"" placeholder:"PATH" predictor:"file" help:"The worker's executable, in any language."`
+	EngineLib string `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries, given to the worker."`
+	Artifact  string `placeholder:"PATH" predictor:"file" and:"model" help:"A model that the worker loads. Without one, rules about models are skipped."`
 	Format    string `placeholder:"NAME" and:"model" help:"The artifact's format, as LOAD says it."`
 	Config    string `placeholder:"JSON" help:"runtime_config for the artifact."`
-	Out       string `placeholder:"DIR" help:"Write protocol.json and protocol-junit.xml there."`
+	Out       string `placeholder:"DIR" predictor:"file" help:"Write protocol.json and protocol-junit.xml there."`
 	Quiet     bool   `short:"q" help:"Show broken rules only."`
 }
 

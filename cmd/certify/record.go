@@ -14,16 +14,16 @@ import (
 )
 
 type recordCmd struct {
-	Inputs    string `arg:"" placeholder:"INPUTS" help:"Inputs of a suite, .jsonl.zst."`
-	Worker    string `required:"" placeholder:"PATH" help:"The trusted worker's executable."`
-	EngineLib string `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
-	Artifact  string `required:"" placeholder:"PATH" help:"The model's file or directory."`
+	Inputs    string `arg:"" placeholder:"INPUTS" predictor:"file" help:"Inputs of a suite, .jsonl.zst."`
+	Worker    string `required:"" placeholder:"PATH" predictor:"file" help:"The trusted worker's executable."`
+	EngineLib string `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries, given to the worker."`
+	Artifact  string `required:"" placeholder:"PATH" predictor:"file" help:"The model's file or directory."`
 	Format    string `required:"" placeholder:"NAME" help:"The artifact's format, as LOAD says it."`
 	Config    string `placeholder:"JSON" help:"runtime_config for the artifact."`
 	Model     string `required:"" placeholder:"NAME" help:"The model's published name, for the provenance."`
 	Pooling   string `required:"" enum:"mean,cls,last" placeholder:"NAME" help:"mean, cls or last."`
 	Raw       bool   `help:"Record vectors that are not scaled to length 1."`
-	Out       string `required:"" placeholder:"DIR" help:"Write reference.f32.zst and reference.json there."`
+	Out       string `required:"" placeholder:"DIR" predictor:"file" help:"Write reference.f32.zst and reference.json there."`
 }
 
 // Help is shown under the flags.

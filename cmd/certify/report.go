@@ -6,8 +6,8 @@ import (
 )
 
 type reportCmd struct {
-	Result string `arg:"" placeholder:"RESULT" help:"A result.json of certify run."`
-	Out    string `placeholder:"DIR" help:"Write report.html, junit.xml and result.json there again."`
+	Result string `arg:"" placeholder:"RESULT" predictor:"file" help:"A result.json of certify run."`
+	Out    string `placeholder:"DIR" predictor:"file" help:"Write report.html, junit.xml and result.json there again."`
 }
 
 // Help is shown under the flags.

@@ -18,14 +18,14 @@ import (
 )
 
 type runCmd struct {
-	Suites []string `arg:"" name:"suite" help:"Name of a shipped suite (${suites}), or a suite's folder, with a slash in its name."`
+	Suites []string `arg:"" name:"suite" predictor:"suite" help:"Name of a shipped suite (${suites}), or a suite's folder, with a slash in its name."`
 
-	Worker       string        `required:"" placeholder:"PATH" help:"The worker's executable."`
-	EngineLib    string        `placeholder:"DIR" help:"Directory of the engine's native libraries, given to the worker."`
+	Worker       string        `required:"" placeholder:"PATH" predictor:"file" help:"The worker's executable."`
+	EngineLib    string        `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries, given to the worker."`
 	Artifact     []string      `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of a suite's artifact, in place of the asset of that name. Without NAME= it is for the only one."`
 	Only         []string      `placeholder:"NAME" help:"Measure these artifacts of the suites only."`
-	Out          string        `placeholder:"DIR" help:"Write result.json, junit.xml and report.html there."`
-	Sign         string        `placeholder:"KEY" help:"Ed25519 private key, PKCS#8 PEM: sign a certificate for each artifact that passed, into --out."`
+	Out          string        `placeholder:"DIR" predictor:"file" help:"Write result.json, junit.xml and report.html there."`
+	Sign         string        `placeholder:"KEY" predictor:"file" help:"Ed25519 private key, PKCS#8 PEM: sign a certificate for each artifact that passed, into --out."`
 	Performance  bool          `help:"Also measure speed, memory growth and idle load, where the suite says how."`
 	EmbedTimeout time.Duration `placeholder:"DURATION" help:"Limit for one batch. Default: 2m."`
 	Quiet        bool          `short:"q" help:"Show only what did not pass."`
