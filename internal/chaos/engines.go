@@ -175,7 +175,7 @@ func fullDisk(b *bench, _ *rand.Rand) fault {
 // realEngine kills a real engine while it loads or embeds.
 func realEngine(b *bench, r *rand.Rand) fault {
 	e := b.Engines[r.IntN(len(b.Engines))]
-	delay := time.Duration(r.IntN(800)) * time.Millisecond
+	delay := time.Duration(r.IntN(2000)) * time.Millisecond
 	name := []string{"SIGKILL", "SIGTERM", "SIGSTOP"}[r.IntN(3)]
 	return fault{fmt.Sprintf("%s: %s after %v", e.Name, name, delay), func(ctx context.Context) error {
 		spec := e.Spec
@@ -196,7 +196,7 @@ func realEngine(b *bench, r *rand.Rand) fault {
 		for o.err == nil {
 			o.stage = host.StageEmbed
 			embed, cancelEmbed := context.WithTimeout(ctx, limit)
-			_, o.err = w.Embed(embed, host.EmbedRequest{Model: m.Ref, Rows: [][]int32{{101, 7592, 102}}})
+			_, o.err = w.Embed(embed, host.EmbedRequest{Model: m.Ref, Pooling: "mean", Rows: [][]int32{{101, 7592, 102}}})
 			cancelEmbed()
 		}
 		timer.Stop()

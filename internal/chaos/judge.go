@@ -47,11 +47,11 @@ func (v verdict) fits(o outcome) bool {
 		return o.stage == v.stage && errors.Is(o.err, &protocol.Error{Code: v.refuse})
 	}
 	crash, asked := crashOf(o)
-	if crash == nil || crash.Cause != v.cause || crash.Stage != v.stage {
+	if crash == nil || crash.Cause != v.cause || !same(crash, v.stage) {
 		return false
 	}
 	// What the caller was told must be of the request it made.
-	if asked && crash.Stage != o.stage {
+	if asked && !same(crash, o.stage) {
 		return false
 	}
 	switch v.cause {
@@ -67,6 +67,13 @@ func (v verdict) fits(o outcome) bool {
 	default:
 		return true
 	}
+}
+
+// same says whether a crash is of a stage. A busy system may take all of a start's
+// time to make the process; that is a start's timeout as well.
+func same(crash *host.EngineCrashed, stage host.Stage) bool {
+	return crash.Stage == stage ||
+		stage == host.StageHello && crash.Stage == host.StageSpawn && crash.Cause == host.CauseTimeout
 }
 
 // crashOf is the crash of an outcome: the request's own error (asked), or why the

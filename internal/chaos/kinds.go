@@ -191,9 +191,6 @@ func badHandshake(b *bench, r *rand.Rand) fault {
 		if c.name == "HELLO twice" { // seen while idle, or by the next request
 			return oneOf(o, verdict{stage: host.StageIdle, cause: host.CauseViolation}, verdict{stage: host.StageLoad, cause: host.CauseViolation})
 		}
-		if c.right == timeout { // a busy system may take that long to make the process
-			return oneOf(o, c.right, verdict{stage: host.StageSpawn, cause: host.CauseTimeout})
-		}
 		return oneOf(o, c.right)
 	}}
 }
