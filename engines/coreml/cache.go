@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/synapse-module/workers/engines/coreml/internal/bridge"
 	"github.com/synapse-module/workers/protocol"
@@ -33,6 +35,13 @@ const (
 	modelsDir  = "models"
 	digestFile = "digest"
 )
+
+// making is how the names of entries begin that are not whole yet.
+const making = "making-"
+
+// staleAfter is the age at which a half-made entry is taken for a killed worker's:
+// compiles were reported to take hours, none a day.
+const staleAfter = 48 * time.Hour
 
 // Modes of the cache: nobody else may read weights or swap them.
 const (
@@ -64,7 +73,7 @@ func (c *cache) open(ctx context.Context, a workerkit.Artifact, units bridge.Uni
 			return nil, c.failed(err)
 		}
 	}
-	c.forget(digest, entry)
+	c.sweep(digest)
 	if err := c.make(ctx, a, entry, units); err != nil {
 		return nil, err
 	}
@@ -116,33 +125,34 @@ func (c *cache) checkSizes(models []part, name string, units bridge.Units) error
 
 // make compiles an artifact into an entry, which appears whole or not at all.
 func (c *cache) make(ctx context.Context, a workerkit.Artifact, entry string, units bridge.Units) error {
-	parts, err := findParts(a.Path, a.Format, a.Name)
+	format, _, _ := strings.Cut(a.Format, "+") // what it was unpacked from is of no concern here
+	parts, err := findParts(a.Path, format, a.Name)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(c.dir, privateDir); err != nil {
 		return c.failed(err)
 	}
-	tmp, err := os.MkdirTemp(c.dir, "making-")
+	tmp, err := os.MkdirTemp(c.dir, making)
 	if err != nil {
 		return c.failed(err)
 	}
 	defer os.RemoveAll(tmp)
-	models := filepath.Join(tmp, modelsDir)
-	if err := os.Mkdir(models, privateDir); err != nil {
+	whole := filepath.Join(tmp, "entry")
+	models := filepath.Join(whole, modelsDir)
+	if err := os.MkdirAll(models, privateDir); err != nil {
 		return c.failed(err)
 	}
 	for _, p := range parts {
-		// Core ML knows both by their endings, which a private copy has lost. It
-		// is ours until Load returns, so it is moved.
-		source := filepath.Join(tmp, p.name+"."+a.Format)
-		if a.Format == formatCompiled {
-			source = filepath.Join(models, p.name+"."+a.Format)
+		// Core ML knows both by their endings, which a private copy has lost.
+		source := filepath.Join(tmp, p.name+"."+format)
+		if format == formatCompiled {
+			source = filepath.Join(models, p.name+"."+format)
 		}
-		if err := move(p.path, source); err != nil {
+		if err := os.CopyFS(source, os.DirFS(p.path)); err != nil {
 			return c.failed(err)
 		}
-		if a.Format == formatPackage {
+		if format == formatPackage {
 			if err := c.compile(ctx, a.Name, source, filepath.Join(models, p.name+"."+formatCompiled)); err != nil {
 				return err
 			}
@@ -159,10 +169,10 @@ func (c *cache) make(ctx context.Context, a workerkit.Artifact, entry string, un
 	if err != nil {
 		return c.failed(err)
 	}
-	if err := os.WriteFile(filepath.Join(tmp, digestFile), []byte(digest), privateFile); err != nil {
+	if err := os.WriteFile(filepath.Join(whole, digestFile), []byte(digest), privateFile); err != nil {
 		return c.failed(err)
 	}
-	if err := os.Rename(tmp, entry); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Rename(whole, entry); err != nil && !errors.Is(err, fs.ErrExist) {
 		return c.failed(err)
 	}
 	return nil // where another worker was quicker, its entry is verified like ours
@@ -189,14 +199,19 @@ func (c *cache) compile(ctx context.Context, name, source, dst string) error {
 	return nil
 }
 
-// forget removes what an older macOS compiled of the same artifact.
-func (c *cache) forget(digest, keep string) {
+// sweep removes what an older macOS compiled of the same artifact, and what
+// workers that were killed left half made.
+func (c *cache) sweep(digest string) {
 	old, _ := filepath.Glob(filepath.Join(c.dir, digest+"-*"))
-	for _, entry := range old {
-		if entry != keep {
-			c.log.Info("removing what another macOS compiled", "entry", entry)
-			os.RemoveAll(entry)
+	halves, _ := filepath.Glob(filepath.Join(c.dir, making+"*"))
+	for _, dir := range halves {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > staleAfter {
+			old = append(old, dir)
 		}
+	}
+	for _, dir := range old {
+		c.log.Info("removing from the cache what nobody will load", "directory", dir)
+		os.RemoveAll(dir)
 	}
 }
 

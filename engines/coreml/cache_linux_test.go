@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/synapse-module/workers/engines/coreml/internal/bridge"
 	"github.com/synapse-module/workers/engines/coreml/internal/objc"
@@ -53,6 +55,31 @@ func TestCompiledOnce(t *testing.T) {
 		if info, err := os.Stat(e); err != nil || info.Mode().Perm() != privateDir {
 			t.Errorf("%s has the mode %v, %v", e, info.Mode(), err)
 		}
+		if held, err := filepath.Glob(filepath.Join(e, "*")); err != nil || len(held) != 2 {
+			t.Errorf("%s holds %v, %v", e, held, err)
+		}
+	}
+}
+
+// What a worker left half made that was killed goes, one day; what may be in the
+// making stays.
+func TestHalfMadeEntries(t *testing.T) {
+	r := newRig(t)
+	old, young := filepath.Join(r.cache, "coreml", making+"1"), filepath.Join(r.cache, "coreml", making+"2")
+	for dir, age := range map[string]time.Duration{old: staleAfter + time.Hour, young: staleAfter - time.Hour} {
+		if err := os.MkdirAll(dir, privateDir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.must(pooled(1, 8), "")
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Errorf("the old one: %v", err)
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("the young one: %v", err)
 	}
 }
 
@@ -108,6 +135,30 @@ func TestSpoiltEntryIsCompiledAnew(t *testing.T) {
 				t.Errorf("the cache holds %v", r.entries())
 			}
 		})
+	}
+}
+
+// Workers that load the same package at once all serve it, from one entry.
+func TestWorkersThatCompileAtOnce(t *testing.T) {
+	first := newRig(t)
+	rigs := []*rig{first, newRig(t), newRig(t), newRig(t)}
+	models := make([]workerkit.Model, len(rigs))
+	errs := make([]error, len(rigs))
+	var all sync.WaitGroup
+	for i, r := range rigs {
+		r.engine.(*engine).cache.dir = first.engine.(*engine).cache.dir
+		all.Go(func() { models[i], errs[i] = r.loadPackage(pooled(1, 8), "") })
+	}
+	all.Wait()
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("worker %d: %v", i, err)
+			continue
+		}
+		models[i].Close()
+	}
+	if len(first.entries()) != 1 {
+		t.Errorf("the cache holds %v", first.entries())
 	}
 }
 

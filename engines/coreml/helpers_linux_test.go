@@ -54,7 +54,8 @@ func newRigOn(t *testing.T, system objc.System) *rig {
 	return r
 }
 
-// load loads a directory of a format, from a private copy as workerkit makes it.
+// load loads a directory of a format, from a copy without its ending as workerkit
+// makes it.
 func (r *rig) load(path, format, config string) (workerkit.Model, error) {
 	r.Helper()
 	digest, err := protocol.TreeDigest(os.DirFS(path), nil)

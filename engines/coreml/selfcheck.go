@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -148,25 +147,12 @@ func (e *engine) timedLoad(ctx context.Context, o SelfCheckOptions, digest proto
 	if err != nil {
 		return 0, err
 	}
-	// A load moves what it is given, so it is given a copy.
-	if err := os.MkdirAll(o.CacheDir, privateDir); err != nil {
-		return 0, err
-	}
-	dir, err := os.MkdirTemp(o.CacheDir, "selfcheck-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	private := filepath.Join(dir, "artifact")
-	if err := os.CopyFS(private, os.DirFS(o.Artifact)); err != nil {
-		return 0, err
-	}
-	size, err := treeSize(private)
+	size, err := treeSize(o.Artifact)
 	if err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	m, err := e.Load(ctx, workerkit.Artifact{Path: private, Size: size, Format: o.Format, Digest: string(digest), Name: o.Artifact}, config)
+	m, err := e.Load(ctx, workerkit.Artifact{Path: o.Artifact, Size: size, Format: o.Format, Digest: string(digest), Name: o.Artifact}, config)
 	if err != nil {
 		var refusal *protocol.Error
 		if !errors.As(err, &refusal) {

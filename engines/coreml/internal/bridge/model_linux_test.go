@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -84,7 +83,6 @@ func TestCompile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(compiled) })
 	if filepath.Ext(compiled) != ".mlmodelc" {
 		t.Errorf("compiled to %s", compiled)
 	}
