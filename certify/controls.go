@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/suite"
@@ -48,7 +49,7 @@ func (m *measurement) controls(ctx context.Context) error {
 	c, s := m.suite.Controls, m.controlRows()
 	cosine := func(got [][]float32) []gate.Check { return gate.Cosine(s.ids, got, s.want, *m.gates.Cosine) }
 	if c.ShuffledRows {
-		rotated := append(s.got[1:len(s.got):len(s.got)], s.got[0])
+		rotated := slices.Concat(s.got[1:], s.got[:1])
 		m.caught(gate.NewControl("shuffled_rows", cosine(rotated)))
 	}
 	if c.SwappedPooling != nil {

@@ -102,7 +102,7 @@ func TestGatesOfAnArtifactReplaceTheSuites(t *testing.T) {
 
 func TestDecodeNamesFileLineAndField(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
-		{"unknown field", "tolerance: 1.0e-5", "tolerence: 1.0e-5", "s.yaml:22:21: gates.norm.tolerence: no such field"},
+		{"unknown field", "tolerance: 1.0e-5", "toleranz: 1.0e-5", "s.yaml:22:20: gates.norm.toleranz: no such field"},
 		{"missing field", "  max_tokens: {min: 3}\n", "", "gates.max_tokens: the field is missing"},
 		{"wrong kind", "dims: 2,", "dims: two,", "s.yaml:5:29: model.dims: got string, want integer"},
 		{"out of range", "min: 0.97,", "min: 1.5,", "s.yaml:19:21: artifacts[1].gates.cosine.min: maximum: got 1.5, want 1"},
