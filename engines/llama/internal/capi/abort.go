@@ -52,11 +52,16 @@ func (a *Abort) Attach(p *ContextParams) {
 	p.AbortCallback, p.AbortCallbackData = abortCallback(), a.id
 }
 
+// abortCallback answers a C bool. Windows takes a word as the only result of a
+// callback, and a bool is its lowest byte everywhere.
 var abortCallback = sync.OnceValue(func() uintptr {
-	return purego.NewCallback(func(id uintptr) bool {
+	return purego.NewCallback(func(id uintptr) uintptr {
 		aborts.RLock()
 		a := aborts.byID[id]
 		aborts.RUnlock()
-		return a != nil && a.flag.Load()
+		if a != nil && a.flag.Load() {
+			return 1
+		}
+		return 0
 	})
 })

@@ -1,6 +1,11 @@
 package capi
 
-import "golang.org/x/sys/windows"
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/windows"
+)
 
 var names = fileNames{suffix: ".dll", module: ".dll"}
 
@@ -9,6 +14,9 @@ var names = fileNames{suffix: ".dll", module: ".dll"}
 func open(path string) (uintptr, error) {
 	h, err := windows.LoadLibraryEx(path, 0,
 		windows.LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR|windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
+	if errors.Is(err, windows.ERROR_MOD_NOT_FOUND) {
+		err = fmt.Errorf("it, or a library that it needs, is not there: %w; unpack the release whole, and install Microsoft's Visual C++ runtime 2015-2022 (x64)", err)
+	}
 	return uintptr(h), err
 }
 

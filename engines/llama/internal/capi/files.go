@@ -36,7 +36,7 @@ func (n fileNames) path(dir, name string) (string, error) {
 	case 1:
 		return filepath.Join(dir, found[0]), nil
 	case 0:
-		return "", fmt.Errorf("%s holds no %s%s%s: install llama.cpp's libraries there, or name their directory in --lib-dir", dir, n.prefix, name, n.suffix)
+		return "", fmt.Errorf("%s holds no %s%s%s: install llama.cpp's libraries there, or name their directory with --engine-lib", dir, n.prefix, name, n.suffix)
 	default:
 		return "", fmt.Errorf("%s holds several builds of %s (%s): leave one of them there", dir, name, strings.Join(found, ", "))
 	}
