@@ -45,6 +45,9 @@ const (
 	// probeDeadline bounds one request, and a load, under an emulator on a loaded
 	// machine: the longest seen is a minute.
 	probeDeadline = 10 * time.Minute
+	// startDeadline bounds a command that only says what it is; two seconds are
+	// usual, under an emulator as well.
+	startDeadline = 2 * time.Minute
 )
 
 // probe is a module's whole conversation with a worker; pipeprobe reads it too.

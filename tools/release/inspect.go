@@ -106,7 +106,7 @@ func inspectNeeds(p platform, dir string, names []string) (floor string, err err
 		if !ok {
 			continue
 		}
-		if n.searchPath != "" && n.searchPath != "$ORIGIN" && n.searchPath != "@loader_path" {
+		if !slices.Contains(harmlessSearchPaths, n.searchPath) {
 			return "", fmt.Errorf("%s looks for libraries in %s", name, n.searchPath)
 		}
 		for _, library := range n.libraries {
@@ -124,6 +124,11 @@ func inspectNeeds(p platform, dir string, names []string) (floor string, err err
 	}
 	return floor, nil
 }
+
+// harmlessSearchPaths lead to the file's own folder. The colon at the end of
+// llama.cpp's adds the working directory, which package host makes / and which
+// none of these libraries needs: what they need is loaded before them.
+var harmlessSearchPaths = []string{"", "$ORIGIN", "$ORIGIN:", "@loader_path"}
 
 // oldestSystem is what docs/operations.md promises, and floorName what it counts.
 var (

@@ -23,10 +23,11 @@ import (
 // theirs beside them.
 type licencesCmd struct {
 	Out string `arg:"" help:"The folder, which is made anew."`
+	Zig string `required:"" help:"The folder of zig, the C compiler."`
 }
 
 // licencePattern is how licences and the notices that must go with them are named.
-var licencePattern = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|copyright)([-._].*)?$`)
+var licencePattern = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notice|patents|copyright)([-._].*)?$`)
 
 func (c licencesCmd) Run(ctx context.Context) error {
 	r, err := openRelease(".")
@@ -59,8 +60,25 @@ func (c licencesCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = copyLicences(strings.TrimSpace(string(goroot)), filepath.Join(c.Out, runtime.Version()))
-	return err
+	if _, err := copyLicences(strings.TrimSpace(string(goroot)), filepath.Join(c.Out, runtime.Version())); err != nil {
+		return err
+	}
+	return c.compilerLicences()
+}
+
+// compilerLicences are those of what zig links into programs with cgo: its own
+// runtime, and the start-up code of the C libraries.
+func (c licencesCmd) compilerLicences() error {
+	for _, part := range []string{".", "lib/libc/glibc", "lib/libc/mingw"} {
+		n, err := copyLicences(filepath.Join(c.Zig, part), filepath.Join(c.Out, "zig", part))
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("zig has no licence in %s: it has moved, look for it", filepath.Join(c.Zig, part))
+		}
+	}
+	return nil
 }
 
 // linkedFolders adds the modules of all packages that the platform's commands are

@@ -15,7 +15,7 @@ STORE    = $(or $(SYNAPSE_ASSETS_DIR),$(CURDIR)/.assets)
 # What a person's own settings must not change in a release's bytes.
 RELEASE_ENV = env GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
 	ZIG="$(ZIG)" ZIG_GLOBAL_CACHE_DIR=$(RELEASE)/zig-cache ZIG_LOCAL_CACHE_DIR=$(RELEASE)/zig-cache \
-	PATH="$(CURDIR)/tools/release:$(RELEASE)/bin:$$PATH" ASSETS="$(STORE)" RELEASE=$(RELEASE) \
+	PATH="$(CURDIR)/tools/release:$(RELEASE)/bin:$$PATH" \
 	COMMIT=$$(git rev-parse HEAD) COMMIT_EPOCH=$$(git log -1 --format=%ct) \
 	COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
 	GORELEASER_VERSION=$(GORELEASER_VERSION) ZIG_VERSION=$$("$(ZIG)" version)
@@ -34,7 +34,11 @@ release-tools: $(RELEASE)/zig/ready
 
 release-prepare: release-tools
 	$(ASSETS) sync $(foreach e,$(RELEASE_ENGINES),$(addprefix $(e)-,$(RELEASE_PLATFORMS)))
-	$(RELEASE)/bin/release licences $(RELEASE)/LICENSES
+	$(RELEASE)/bin/release licences $(RELEASE)/LICENSES --zig "$(dir $(ZIG))"
+	rm -rf $(RELEASE)/stage
+	for p in $(RELEASE_PLATFORMS); do for e in $(RELEASE_ENGINES); do \
+	  mkdir -p $(RELEASE)/stage/$$p/lib && cp -R "$(STORE)/$$e-$$p" $(RELEASE)/stage/$$p/lib/$$e || exit 1; \
+	done; done
 
 # One build at a time: archives list their files in the order in which builds end.
 release-snapshot: release-prepare ## Make the archives of all platforms, their checksums, SBOMs and provenance, in dist/.

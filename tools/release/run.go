@@ -34,12 +34,12 @@ func (v *prover) run(ctx context.Context) error {
 func (v *prover) runNative(ctx context.Context) error {
 	for _, b := range v.release.commands(v.platform) {
 		exe := filepath.Join(v.dir, v.platform.exe(b.ID))
-		v.note(b.ID, "starts with nothing in its environment, in a read-only folder", "", v.version(exe))
+		v.note(b.ID, "starts with nothing in its environment, in a read-only folder", "", v.version(ctx, exe))
 		e, ok := evidences[b.ID]
 		if !ok {
 			continue
 		}
-		v.note(b.ID, "names a library that is missing", "", v.missingLibrary(exe))
+		v.note(b.ID, "names a library that is missing", "", v.missingLibrary(ctx, exe))
 		q, want, err := v.question(ctx, b.ID, e)
 		if err != nil {
 			return err
@@ -55,8 +55,10 @@ func (v *prover) runNative(ctx context.Context) error {
 
 // version runs a command's --version as another user where it can, with an empty
 // environment, and holds the stamp to the commit.
-func (v *prover) version(exe string) error {
-	cmd := exec.Command(exe, "--version")
+func (v *prover) version(ctx context.Context, exe string) error {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe, "--version")
 	cmd.Env, cmd.Dir = []string{}, "/"
 	asNobody(cmd)
 	out, err := cmd.CombinedOutput()
@@ -74,8 +76,10 @@ func (v *prover) stamped(out []byte, err error) error {
 }
 
 // missingLibrary gives a worker a folder without libraries: one line, and no HELLO.
-func (v *prover) missingLibrary(exe string) error {
-	cmd := exec.Command(exe, "--version", "--engine-lib", v.scratch)
+func (v *prover) missingLibrary(ctx context.Context, exe string) error {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe, "--version", "--engine-lib", v.scratch)
 	cmd.Env = []string{}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -160,7 +164,7 @@ func (v *prover) runEmulated(ctx context.Context) error {
 		if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 			return err
 		}
-		v.note(b.ID, "starts under qemu with nothing in its environment", "", v.version(script))
+		v.note(b.ID, "starts under qemu with nothing in its environment", "", v.version(ctx, script))
 		e, ok := evidences[b.ID]
 		if !ok {
 			continue
