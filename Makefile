@@ -5,6 +5,7 @@ GOTESTSUM     := gotest.tools/gotestsum@v1.13.0
 GOFUMPT       := mvdan.cc/gofumpt@v0.12.0
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+ACTIONLINT    := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 GO       ?= go
 GOOS     := $(shell $(GO) env GOOS)
@@ -13,11 +14,15 @@ ASSETS   := $(GO) run ./cmd/assets
 COMMANDS := worker-onnx worker-fake certify
 ORT      := onnxruntime-$(GOOS)-$(GOARCH)
 
+# What is tested on Windows too: the rest drives workers over Unix sockets.
+PORTABLE := ./protocol/... ./certify/gate ./certify/suite ./certify/report ./internal/assets ./internal/buildinfo \
+            ./engines/internal/... ./engines/llama/internal/... ./engines/onnx/internal/...
+
 # How long one fuzz target runs under `make fuzz`.
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test certify lint fuzz bench docs chaos clean
+.PHONY: help assets asset build test test-portable certify certify-coreml lint lint-workflows fuzz bench docs chaos clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,8 +43,19 @@ test: assets build ## Run all tests with the race detector; an unexpected skip f
 	$(GO) run $(GOTESTSUM) --format pkgname --jsonfile out/test.json -- -race -timeout 20m ./...
 	@GO="$(GO)" .ci/skips out/test.json
 
+test-portable: ## The tests that need neither an engine nor a Unix socket: what Windows runs in CI.
+	$(GO) vet ./...
+	$(GO) test -timeout 20m $(PORTABLE)
+
 certify: assets build ## Hold the workers to independent references: the main job.
 	bin/certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out/certify
+
+certify-coreml: build ## macOS: hold Core ML to what worker-ane expects of it, and its models to their references.
+	bin/worker-ane selfcheck
+	bin/certify run all-minilm-l6-v2 --worker bin/worker-ane --out out/certify-coreml
+
+lint-workflows: ## actionlint over .github/workflows.
+	$(GO) run $(ACTIONLINT)
 
 lint: ## gofumpt, vet, golangci-lint, govulncheck.
 	@test -z "$$($(GO) run $(GOFUMPT) -l . | tee /dev/stderr)"

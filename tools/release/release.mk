@@ -20,7 +20,7 @@ RELEASE_ENV = env GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
 	COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
 	GORELEASER_VERSION=$(GORELEASER_VERSION) ZIG_VERSION=$$("$(ZIG)" version)
 
-.PHONY: release-tools release-prepare release-snapshot release release-test release-reproduce
+.PHONY: release-tools release-prepare release-snapshot release release-test release-test-here release-reproduce
 
 $(RELEASE)/zig/ready: tools/release/requirements.txt
 	rm -rf $(RELEASE)/zig
@@ -55,6 +55,9 @@ release-test: release-tools $(RELEASE)/wine/bcryptprimitives.dll ## Unpack every
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o $(RELEASE)/wine/pipeprobe.exe ./tools/release/pipeprobe
 	ZIG="$(ZIG)" $(RELEASE)/bin/release prove dist --commit $$(git rev-parse HEAD) \
 		--wine-shim $(RELEASE)/wine/bcryptprimitives.dll --wine-probe $(RELEASE)/wine/pipeprobe.exe
+
+release-test-here: ## The same for this machine's own platform alone, as it is in dist/.
+	$(GO) run ./tools/release prove dist --platform $(GOOS)/$(GOARCH) --commit $$(git rev-parse HEAD)
 
 release-reproduce: ## Build HEAD once more, in another folder with empty caches: the bytes must be those of dist/.
 	@again="$$(mktemp -d)" && git clone --quiet . "$$again" && \
