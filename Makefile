@@ -11,8 +11,8 @@ GO       ?= go
 GOOS     := $(shell $(GO) env GOOS)
 GOARCH   := $(shell $(GO) env GOARCH)
 ASSETS   := $(GO) run ./cmd/assets
-COMMANDS := worker-onnx worker-fake certify
-ORT      := onnxruntime-$(GOOS)-$(GOARCH)
+COMMANDS := worker-onnx worker-llama worker-ane worker-fake certify
+LIBS     := onnxruntime llama
 
 # What is tested on Windows too: the rest drives workers over Unix sockets.
 PORTABLE := ./protocol/... ./certify/gate ./certify/suite ./certify/report ./internal/assets ./internal/buildinfo \
@@ -35,9 +35,15 @@ asset: ## Print the path of one asset: make -s asset NAME=minilm-onnx-f32
 
 build: ## Build every command into bin/, the engines' libraries beside them.
 	$(GO) build -trimpath -o bin/ $(addprefix ./cmd/,$(COMMANDS))
-	@ort="$$($(ASSETS) path $(ORT))" && mkdir -p bin/lib/onnxruntime && cp -f "$$(dirname "$$ort")"/* bin/lib/onnxruntime/
+	@for lib in $(LIBS); do \
+	  main="$$($(ASSETS) path $$lib-$(GOOS)-$(GOARCH))" || exit 1; \
+	  mkdir -p bin/lib/$$lib && cp -Rf "$$(dirname "$$main")"/. bin/lib/$$lib/ || exit 1; \
+	done
 
-test: assets build ## Run all tests with the race detector; an unexpected skip fails.
+coreml-models: ## Make the Core ML packages of MiniLM (on any system).
+	$(ASSETS) sync minilm-coreml-packages minilm-coreml-functions minilm-coreml-conv minilm-coreml-ranker
+
+test: assets coreml-models build ## Run all tests with the race detector; an unexpected skip fails.
 	@mkdir -p out
 	$(GO) vet ./...
 	$(GO) run $(GOTESTSUM) --format pkgname --jsonfile out/test.json -- -race -timeout 20m ./...
@@ -46,6 +52,13 @@ test: assets build ## Run all tests with the race detector; an unexpected skip f
 test-portable: ## The tests that need neither an engine nor a Unix socket: what Windows runs in CI.
 	$(GO) vet ./...
 	$(GO) test -timeout 20m $(PORTABLE)
+
+test-llama: assets build ## Run worker-llama's own tests: minutes of computing, and not yet right on every CPU.
+	$(GO) test -tags llama -timeout 40m ./engines/llama
+
+certify-ane: coreml-models build ## Hold worker-ane to the wire, and show what this Mac's Core ML is.
+	bin/certify protocol --worker bin/worker-ane
+	bin/worker-ane selfcheck "$$($(ASSETS) path minilm-coreml-functions)"
 
 certify: assets build ## Hold the workers to independent references: the main job.
 	bin/certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out/certify
@@ -61,7 +74,7 @@ lint: ## gofumpt, vet, golangci-lint, govulncheck.
 	@test -z "$$($(GO) run $(GOFUMPT) -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	GOOS=windows $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake
-	GOOS=darwin $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake
+	GOOS=darwin $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake ./engines/coreml/... ./cmd/worker-ane
 	$(GO) run $(GOLANGCI_LINT) run
 	@$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo "govulncheck could not run (its database is fetched at run time)"; }
 

@@ -1,3 +1,5 @@
+//go:build llama
+
 package llama
 
 import (
@@ -73,7 +75,8 @@ func TestManyCandidatesScoreAsEachAlone(t *testing.T) {
 		docs = append(docs, p.Document)
 	}
 	for i, s := range rerank(t, m, query, docs...) {
-		if alone := rerank(t, m, query, docs[i])[0]; math.Abs(float64(s-alone)) > 1e-4 {
+		// As for vectors: the kernels of other batch shapes round differently.
+		if alone := rerank(t, m, query, docs[i])[0]; math.Abs(float64(s-alone)) > 1e-3 {
 			t.Errorf("candidate %d: %v among many, %v alone", i, s, alone)
 		}
 	}
