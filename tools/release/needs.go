@@ -52,7 +52,7 @@ func elfNeeds(file string) (n needs, ok bool, err error) {
 		n.searchPath += strings.Join(paths, ":")
 	}
 	symbols, err := f.ImportedSymbols()
-	if err != nil {
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) { // a static program has none
 		return n, false, err
 	}
 	for _, s := range symbols {

@@ -13,7 +13,7 @@ ZIG      = $(firstword $(wildcard $(RELEASE)/zig/lib/python3*/site-packages/zigl
 STORE    = $(or $(SYNAPSE_ASSETS_DIR),$(CURDIR)/.assets)
 
 # What a person's own settings must not change in a release's bytes.
-RELEASE_ENV = env GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
+RELEASE_ENV = env $(if $(RELEASE_GOCACHE),GOCACHE="$(RELEASE_GOCACHE)") GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
 	ZIG="$(ZIG)" ZIG_GLOBAL_CACHE_DIR=$(RELEASE)/zig-cache ZIG_LOCAL_CACHE_DIR=$(RELEASE)/zig-cache \
 	PATH="$(CURDIR)/tools/release:$(RELEASE)/bin:$$PATH" \
 	COMMIT=$$(git rev-parse HEAD) COMMIT_EPOCH=$$(git log -1 --format=%ct) \
@@ -31,6 +31,7 @@ $(RELEASE)/zig/ready: tools/release/requirements.txt
 release-tools: $(RELEASE)/zig/ready
 	$(GO) build -o $(RELEASE)/bin/release ./tools/release
 	GOBIN=$(RELEASE)/bin $(GO) install $(CYCLONEDX)
+	GOBIN=$(RELEASE)/bin $(GO) install $(GORELEASER)
 
 release-prepare: release-tools
 	$(ASSETS) sync $(foreach e,$(RELEASE_ENGINES),$(addprefix $(e)-,$(RELEASE_PLATFORMS)))
@@ -42,10 +43,10 @@ release-prepare: release-tools
 
 # One build at a time: archives list their files in the order in which builds end.
 release-snapshot: release-prepare ## Make the archives of all platforms, their checksums, SBOMs and provenance, in dist/.
-	$(RELEASE_ENV) $(GO) run $(GORELEASER) release --snapshot --clean --parallelism 1
+	$(RELEASE_ENV) goreleaser release --snapshot --clean --parallelism 1
 
 release: release-prepare ## On a tagged commit: the same, uploaded as a draft to the repository's releases.
-	$(RELEASE_ENV) $(GO) run $(GORELEASER) release --clean --parallelism 1
+	$(RELEASE_ENV) goreleaser release --clean --parallelism 1
 
 $(RELEASE)/wine/bcryptprimitives.dll: tools/release/wine/bcryptprimitives.c $(RELEASE)/zig/ready
 	mkdir -p $(@D)
@@ -61,5 +62,5 @@ release-test-here: ## The same for this machine's own platform alone, as it is i
 
 release-reproduce: ## Build HEAD once more, in another folder with empty caches: the bytes must be those of dist/.
 	@again="$$(mktemp -d)" && git clone --quiet . "$$again" && \
-	SYNAPSE_ASSETS_DIR="$(STORE)" GOCACHE="$$again/out/gocache" $(MAKE) -C "$$again" release-snapshot && \
+	SYNAPSE_ASSETS_DIR="$(STORE)" $(MAKE) -C "$$again" release-snapshot RELEASE_GOCACHE="$$again/out/gocache" && \
 	$(RELEASE)/bin/release same dist "$$again/dist" && rm -rf "$$again"

@@ -9,6 +9,7 @@ import (
 	"compress/gzip"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -286,5 +287,19 @@ func TestTextsNeedNothing(t *testing.T) {
 		if _, ok, err := needsOf(p, text); ok || err != nil {
 			t.Errorf("%s: a text is taken for a program: %v, %v", p, ok, err)
 		}
+	}
+}
+
+// A program without cgo is static and has no symbols to import, which is no fault.
+func TestStaticProgramsNeedNothing(t *testing.T) {
+	exe := filepath.Join(t.TempDir(), "worker-fake")
+	cmd := exec.Command("go", "build", "-o", exe, "github.com/synapse-module/workers/cmd/worker-fake")
+	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	n, ok, err := elfNeeds(exe)
+	if err != nil || !ok || len(n.libraries) > 0 || n.searchPath != "" || n.floor != "" {
+		t.Errorf("%+v, %v, %v", n, ok, err)
 	}
 }
