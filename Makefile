@@ -22,7 +22,7 @@ PORTABLE := ./protocol/... ./certify/gate ./certify/suite ./certify/report ./int
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test test-portable certify certify-coreml lint lint-workflows fuzz bench docs chaos clean
+.PHONY: help assets asset build test test-portable certify lint lint-workflows fuzz bench docs chaos clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,10 +62,6 @@ certify-ane: coreml-models build ## Hold worker-ane to the wire, and show what t
 
 certify: assets build ## Hold the workers to independent references: the main job.
 	bin/certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out/certify
-
-certify-coreml: build ## macOS: hold Core ML to what worker-ane expects of it, and its models to their references.
-	bin/worker-ane selfcheck
-	bin/certify run all-minilm-l6-v2 --worker bin/worker-ane --out out/certify-coreml
 
 lint-workflows: ## actionlint over .github/workflows.
 	$(GO) run $(ACTIONLINT)
