@@ -101,7 +101,7 @@ func (c proveCmd) proveArchive(ctx context.Context, r *release, store *assets.St
 	if err != nil {
 		return nil, err
 	}
-	defer removeTree(scratch)
+	defer func() { _ = removeTree(scratch) }() // what is left in a temporary folder hurts nobody
 	// Another user must be able to go in.
 	if err := os.Chmod(scratch, 0o755); err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ RELEASE_ENGINES   := onnxruntime llama
 RELEASE_PLATFORMS := linux-amd64 linux-arm64 darwin-arm64 windows-amd64
 
 RELEASE := $(CURDIR)/out/release
-ZIG      = $(firstword $(wildcard $(RELEASE)/zig/lib/python3*/site-packages/ziglang/zig))
+# Asked of the shell: make's own wildcard remembers folders from before zig came.
+ZIG      = $(shell ls $(RELEASE)/zig/lib/python3*/site-packages/ziglang/zig 2>/dev/null)
 STORE    = $(or $(SYNAPSE_ASSETS_DIR),$(CURDIR)/.assets)
 
 # What a person's own settings must not change in a release's bytes.
@@ -61,6 +62,6 @@ release-test-here: ## The same for this machine's own platform alone, as it is i
 	$(GO) run ./tools/release prove dist --platform $(GOOS)/$(GOARCH) --commit $$(git rev-parse HEAD)
 
 release-reproduce: ## Build HEAD once more, in another folder with empty caches: the bytes must be those of dist/.
-	@again="$$(mktemp -d)" && git clone --quiet . "$$again" && \
+	@again="$$(mktemp -d)" && trap 'rm -rf "$$again"' EXIT && git clone --quiet . "$$again" && \
 	SYNAPSE_ASSETS_DIR="$(STORE)" $(MAKE) -C "$$again" release-snapshot RELEASE_GOCACHE="$$again/out/gocache" && \
-	$(RELEASE)/bin/release same dist "$$again/dist" && rm -rf "$$again"
+	$(RELEASE)/bin/release same dist "$$again/dist"

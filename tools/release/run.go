@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/certify/suites"
 	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
@@ -46,8 +49,8 @@ func (v *prover) runNative(ctx context.Context) error {
 		}
 		result, err := converse(ctx, q, want, e.minCosine)
 		v.note(b.ID, "embeds", result, err)
-		if result, err, ok := v.certify(ctx, b.ID, e, q); ok {
-			v.note(b.ID, "passes certify, both as another user", result, err)
+		if certified(e) {
+			v.note(b.ID, "passes certify, both as another user", e.suite, v.certify(ctx, b.ID, e, q))
 		}
 	}
 	return nil
@@ -85,7 +88,7 @@ func (v *prover) missingLibrary(ctx context.Context, exe string) error {
 	var exit *exec.ExitError
 	switch {
 	case !errors.As(err, &exit) || exit.ExitCode() != protocol.ExitEngine:
-		return fmt.Errorf("it ended with %v, due is exit status %d", err, protocol.ExitEngine)
+		return fmt.Errorf("its end: %w, due is exit status %d", cmp.Or(err, errors.New("exit status 0")), protocol.ExitEngine)
 	case strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), v.scratch):
 		return fmt.Errorf("it said not one line that names the folder, but %q", out)
 	}
@@ -120,28 +123,23 @@ func converse(ctx context.Context, q probe, want [][]float32, least float64) (st
 	return judge(vectors, want, least)
 }
 
-// certify has the archive's own certify hold the archive's own worker to the whole
-// suite, both as another user. ok is false where the suite has no such artifact.
-func (v *prover) certify(ctx context.Context, worker string, e evidence, q probe) (result string, err error, ok bool) {
+// certified says whether the suite has the artifact among those that it certifies.
+func certified(e evidence) bool {
 	s, err := suites.Load(e.suite)
-	if err != nil {
-		return "", err, true
-	}
-	for _, a := range s.Artifacts {
-		ok = ok || a.Name == e.asset
-	}
-	if !ok {
-		return "", nil, false
-	}
+	return err == nil && slices.ContainsFunc(s.Artifacts, func(a suite.Artifact) bool { return a.Name == e.asset })
+}
+
+// certify has the archive's own certify hold the archive's own worker to the whole
+// suite, both as another user.
+func (v *prover) certify(ctx context.Context, worker string, e evidence, q probe) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(v.dir, v.platform.exe("certify")), "run", e.suite,
 		"--worker", filepath.Join(v.dir, v.platform.exe(worker)), "--only", e.asset, "--artifact", q.Path)
 	cmd.Env, cmd.Dir = []string{}, "/"
 	asNobody(cmd)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w:\n%s", err, out), true
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w:\n%s", err, out)
 	}
-	return e.suite, nil, true
+	return nil
 }
 
 // runEmulated lets qemu interpret the commands of another processor. Its libc
