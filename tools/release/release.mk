@@ -54,6 +54,7 @@ $(RELEASE)/wine/bcryptprimitives.dll: tools/release/wine/bcryptprimitives.c $(RE
 	$(RELEASE_ENV) GOOS=windows GOARCH=amd64 zigcc -shared -O2 -s -o $@ $< -ladvapi32
 
 release-test: release-tools $(RELEASE)/wine/bcryptprimitives.dll ## Unpack every archive and prove that its workers run.
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./cmd/worker-ane ./cmd/worker-llama ./cmd/certify ./engines/coreml/...
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 $(GO) build -o $(RELEASE)/wine/pipeprobe.exe ./tools/release/pipeprobe
 	ZIG="$(ZIG)" $(RELEASE)/bin/release prove dist --commit $$(git rev-parse HEAD) \
 		--wine-shim $(RELEASE)/wine/bcryptprimitives.dll --wine-probe $(RELEASE)/wine/pipeprobe.exe

@@ -31,7 +31,7 @@ func (v *prover) run(ctx context.Context) error {
 	case runtime.GOOS == "linux" && v.platform == "windows/amd64":
 		return v.runWine(ctx)
 	}
-	return nil // inspected above, and the commands were vetted by `make lint`
+	return nil // inspected above, and vetted by `make release-test`
 }
 
 func (v *prover) runNative(ctx context.Context) error {
