@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -62,7 +63,16 @@ func inspectPaths(ctx context.Context, r *release, p platform, dir string) error
 		return err
 	}
 	for _, b := range r.commands(p) {
-		raw, err := os.ReadFile(filepath.Join(dir, p.exe(b.ID)))
+		file := filepath.Join(dir, p.exe(b.ID))
+		// Debug information is compressed, so folders in it would not be found below.
+		n, _, err := needsOf(p, file)
+		if err == nil && n.debug {
+			err = errors.New("holds debug information, which names the building machine's folders")
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.exe(b.ID), err)
+		}
+		raw, err := os.ReadFile(file)
 		if err != nil {
 			return err
 		}

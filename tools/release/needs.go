@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // needs is what a native file wants from the machine that it lands on.
 type needs struct {
+	debug      bool // holds debug information
 	libraries  []string
 	searchPath string // where it looks for them, besides the system's own places
 	floor      string // the oldest glibc or macOS
@@ -44,6 +46,7 @@ func elfNeeds(file string) (n needs, ok bool, err error) {
 	if n.libraries, err = f.ImportedLibraries(); err != nil {
 		return n, false, err
 	}
+	n.debug = slices.ContainsFunc(f.Sections, func(s *elf.Section) bool { return strings.HasPrefix(s.Name, ".debug") })
 	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
 		paths, err := f.DynString(tag)
 		if err != nil {
@@ -84,6 +87,7 @@ func machoNeeds(file string) (n needs, ok bool, err error) {
 	if n.libraries, err = f.ImportedLibraries(); err != nil {
 		return n, false, err
 	}
+	n.debug = f.Segment("__DWARF") != nil
 	signed := false
 	for _, load := range f.Loads {
 		if r, ok := load.(*macho.Rpath); ok {
@@ -116,6 +120,9 @@ func peNeeds(file string) (n needs, ok bool, err error) {
 		return n, false, err
 	}
 	defer f.Close()
+	n.debug = slices.ContainsFunc(f.Sections, func(s *pe.Section) bool {
+		return strings.HasPrefix(s.Name, ".debug") || strings.HasPrefix(s.Name, ".zdebug")
+	})
 	// debug/pe's ImportedLibraries gives nothing; its symbols carry the library.
 	symbols, err := f.ImportedSymbols()
 	if err != nil {

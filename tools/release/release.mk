@@ -13,8 +13,9 @@ RELEASE := $(CURDIR)/out/release
 ZIG      = $(shell ls $(RELEASE)/zig/lib/python3*/site-packages/ziglang/zig 2>/dev/null)
 STORE    = $(or $(SYNAPSE_ASSETS_DIR),$(CURDIR)/.assets)
 
-# What a person's own settings must not change in a release's bytes.
-RELEASE_ENV = env $(if $(RELEASE_GOCACHE),GOCACHE="$(RELEASE_GOCACHE)") GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS= GOAMD64=v1 GOARM64=v8.0 \
+# What a person's own settings must not change in a release's bytes. CGO_LDFLAGS is
+# the Go command's own less -g, by which zig would keep its debug information.
+RELEASE_ENV = env $(if $(RELEASE_GOCACHE),GOCACHE="$(RELEASE_GOCACHE)") GOFLAGS= CGO_CFLAGS= CGO_LDFLAGS=-O2 GOAMD64=v1 GOARM64=v8.0 \
 	ZIG="$(ZIG)" ZIG_GLOBAL_CACHE_DIR=$(RELEASE)/zig-cache ZIG_LOCAL_CACHE_DIR=$(RELEASE)/zig-cache \
 	PATH="$(CURDIR)/tools/release:$(RELEASE)/bin:$$PATH" \
 	COMMIT=$$(git rev-parse HEAD) COMMIT_EPOCH=$$(git log -1 --format=%ct) \

@@ -303,3 +303,30 @@ func TestStaticProgramsNeedNothing(t *testing.T) {
 		t.Errorf("%+v, %v, %v", n, ok, err)
 	}
 }
+
+// Debug information is seen, since it is compressed and would hide the folders that
+// it names.
+func TestDebugInformationIsSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		p     platform
+		strip string
+		debug bool
+	}{
+		"linux with": {"linux/amd64", "", true}, "linux without": {"linux/amd64", "-s -w", false},
+		"macOS with": {"darwin/arm64", "", true}, "macOS without": {"darwin/arm64", "-s -w", false},
+		"windows with": {"windows/amd64", "", true}, "windows without": {"windows/amd64", "-s -w", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exe := filepath.Join(t.TempDir(), c.p.exe("hello"))
+			cmd := exec.Command("go", "build", "-o", exe, "-ldflags", c.strip, "github.com/synapse-module/workers/tools/release/testdata/hello")
+			cmd.Env = append(os.Environ(), "GOOS="+c.p.os(), "GOARCH="+c.p.arch(), "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			n, ok, err := needsOf(c.p, exe)
+			if err != nil || !ok || n.debug != c.debug {
+				t.Errorf("%+v, %v, %v", n, ok, err)
+			}
+		})
+	}
+}
