@@ -8,6 +8,10 @@ CYCLONEDX     := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.
 RELEASE_ENGINES   := onnxruntime llama
 RELEASE_PLATFORMS := linux-amd64 linux-arm64 darwin-arm64 windows-amd64
 
+# How goreleaser runs under release-snapshot; on a tag --skip=publish makes the very
+# archives that `make release` uploads.
+RELEASE_MODE := --snapshot
+
 RELEASE := $(CURDIR)/out/release
 # Asked of the shell: make's own wildcard remembers folders from before zig came.
 ZIG      = $(shell ls $(RELEASE)/zig/lib/python3*/site-packages/ziglang/zig 2>/dev/null)
@@ -45,7 +49,7 @@ release-prepare: release-tools
 
 # One build at a time: archives list their files in the order in which builds end.
 release-snapshot: release-prepare ## Make the archives of all platforms, their checksums, SBOMs and provenance, in dist/.
-	$(RELEASE_ENV) goreleaser release --snapshot --clean --parallelism 1
+	$(RELEASE_ENV) goreleaser release $(RELEASE_MODE) --clean --parallelism 1
 
 release: release-prepare ## On a tagged commit: the same, uploaded as a draft to the repository's releases.
 	$(RELEASE_ENV) goreleaser release --clean --parallelism 1
@@ -65,5 +69,5 @@ release-test-here: ## The same for this machine's own platform alone, as it is i
 
 release-reproduce: ## Build HEAD once more, in another folder with empty caches: the bytes must be those of dist/.
 	@again="$$(mktemp -d)" && trap 'rm -rf "$$again"' EXIT && git clone --quiet . "$$again" && \
-	SYNAPSE_ASSETS_DIR="$(STORE)" $(MAKE) -C "$$again" release-snapshot RELEASE_GOCACHE="$$again/out/gocache" && \
+	SYNAPSE_ASSETS_DIR="$(STORE)" $(MAKE) -C "$$again" release-snapshot RELEASE_MODE="$(RELEASE_MODE)" RELEASE_GOCACHE="$$again/out/gocache" && \
 	$(RELEASE)/bin/release same dist "$$again/dist"
