@@ -53,7 +53,7 @@ test-portable: ## The tests that need neither an engine nor a Unix socket: what 
 	$(GO) vet ./...
 	$(GO) test -timeout 20m $(PORTABLE)
 
-test-llama: assets build ## Run worker-llama's own tests: minutes of computing, and not yet right on every CPU.
+test-llama: assets build ## Run worker-llama's own tests: minutes of computing, whose threads spin beside other tests.
 	$(GO) test -tags llama -timeout 40m ./engines/llama
 
 certify-ane: coreml-models build ## Hold worker-ane to the wire, and show what this Mac's Core ML is.

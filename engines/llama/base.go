@@ -15,7 +15,7 @@ type base struct {
 	settings settings
 	dims     int
 	abort    *capi.Abort
-	contexts map[capi.PoolingType]*batchContext
+	contexts map[contextKey]*batchContext
 }
 
 // filePoolings are the library's numbers for the protocol's poolings.
@@ -27,7 +27,7 @@ var filePoolings = map[workerkit.Pooling]capi.PoolingType{
 // model of its role with its first context. It runs on the library's thread.
 func (b *base) finish() (workerkit.Model, error) {
 	lib := b.engine.lib
-	b.contexts = map[capi.PoolingType]*batchContext{}
+	b.contexts = map[contextKey]*batchContext{}
 	b.dims = int(lib.ModelNEmbdOut(b.model))
 	if n := int(lib.VocabNTokens(lib.ModelVocab(b.model))); n < b.plan.vocab {
 		return nil, workerkit.ArtifactInvalid("llama.cpp reads %d tokens from a file with %d", n, b.plan.vocab)
@@ -45,14 +45,14 @@ func (b *base) finish() (workerkit.Model, error) {
 		if n := lib.ModelNClsOut(b.model); n != 1 {
 			return nil, workerkit.ArtifactInvalid("llama.cpp reads a classifier of %d labels, a reranker has one score", n)
 		}
-		_, err := b.context(capi.PoolingRank, 1)
+		_, err := b.context(capi.PoolingRank, b.settings.batchTokens)
 		return &reranker{base: b}, err
 	}
 	first := capi.PoolingMean // where the file names none, to see that the model computes
 	if b.plan.pooling != "" {
 		first = filePoolings[b.plan.pooling]
 	}
-	_, err := b.context(first, 1)
+	_, err := b.context(first, b.settings.batchTokens)
 	return &embedder{base: b}, err
 }
 

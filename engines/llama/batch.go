@@ -11,6 +11,18 @@ import (
 // few tokens costs as much as its tokens.
 const maxSequences = 64
 
+// flashTile is the number of tokens from which llama.cpp's fused attention
+// computes in f32 on a CPU (GGML_FA_TILE_Q). Below, it sums in f16, and a row alone
+// would differ from the same row in a batch by 2e-4.
+const flashTile = 64
+
+// contextKey tells a model's contexts apart. short is for batches of fewer than
+// flashTile tokens, computed without fused attention.
+type contextKey struct {
+	pooling capi.PoolingType
+	short   bool
+}
+
 // batchContext is a llama_context with one pooling, and the batch that is filled
 // for it. The arrays are the batch's own memory, so C reads them in place.
 type batchContext struct {
@@ -25,30 +37,38 @@ type batchContext struct {
 	output                      []int8
 }
 
-// context returns a context of the pooling whose batches hold rows of need
-// tokens. The first is for batch_tokens; one row that is longer replaces it by
-// one that holds it, so a model whose rows can be long takes the memory for long
-// rows when one comes. It runs on the library's thread.
+// context returns a context of the pooling for a batch of need tokens. The
+// first is for batch_tokens; one row that is longer replaces it by one that holds it,
+// so a model whose rows can be long takes the memory for long rows when one comes.
+// It runs on the library's thread.
 func (b *base) context(pooling capi.PoolingType, need int) (*batchContext, error) {
-	c := b.contexts[pooling]
+	key := contextKey{pooling, b.plan.encoder && b.settings.flash == flashModes["auto"] && need < flashTile}
+	c := b.contexts[key]
 	if c != nil && c.most >= need {
 		return c, nil
 	}
-	most := min(b.settings.batchTokens, b.plan.maxTokens)
-	for most < need {
-		most = min(2*most, b.plan.maxTokens)
+	most := b.settings.batchTokens
+	if key.short {
+		most = flashTile
 	}
+	for most < need {
+		most *= 2
+	}
+	most = min(most, max(need, b.settings.batchTokens, b.plan.maxTokens))
 	// What every row of the batch is told apart by is a mask over all pairs of
 	// tokens, so rows shorter than a batch may still share it.
 	if err := workerkit.CheckMemory(b.plan.contextBytes(b.settings, most, most), "computing rows of this length"); err != nil {
 		return nil, err
 	}
 	if c != nil {
-		delete(b.contexts, pooling)
+		delete(b.contexts, key)
 		c.free()
 	}
 	p := b.contextParams()
 	p.PoolingType = pooling
+	if key.short {
+		p.FlashAttnType = flashModes["off"]
+	}
 	p.Embeddings = true
 	p.NBatch, p.NUbatch, p.NSeqMax = uint32(most), uint32(most), min(maxSequences, uint32(most))
 	// One cache for all rows: divided among them, each would get a fraction.
@@ -62,7 +82,7 @@ func (b *base) context(pooling capi.PoolingType, need int) (*batchContext, error
 		c.free()
 		return nil, workerkit.EngineFailed("llama.cpp made a context for %d tokens, asked for were %d", got, most)
 	}
-	b.contexts[pooling] = c
+	b.contexts[key] = c
 	return c, nil
 }
 
@@ -125,23 +145,20 @@ func (c *batchContext) compute(n int) error {
 // are packed as they come, up to batch_tokens together. All vectors but those of
 // the last batch are copied to keep, since each batch frees the one before.
 func (b *base) pooled(pooling capi.PoolingType, rows [][]int32, width int, keep *[]float32, out [][]float32) ([][]float32, error) {
-	longest := 0
-	for _, row := range rows {
-		longest = max(longest, len(row))
-	}
-	c, err := b.context(pooling, longest)
-	if err != nil {
-		return nil, err
-	}
 	*keep = (*keep)[:0]
 	copied := 0
 	for len(rows) > 0 {
-		n := c.fill(rows, min(b.settings.batchTokens, c.most))
-		if err := c.compute(n); err != nil {
+		n, tokens := b.pack(rows)
+		c, err := b.context(pooling, tokens)
+		if err != nil {
 			return nil, err
 		}
-		rows = rows[c.rows:]
-		for i := range c.rows {
+		c.fill(rows[:n])
+		if err := c.compute(tokens); err != nil {
+			return nil, err
+		}
+		rows = rows[n:]
+		for i := range n {
 			vector, err := c.vector(i, width)
 			if err != nil {
 				return nil, err
@@ -160,21 +177,28 @@ func (b *base) pooled(pooling capi.PoolingType, rows [][]int32, width int, keep 
 	return out, nil
 }
 
-// fill puts as many of the rows into the batch as fit budget tokens, but always
-// one, and returns the number of tokens.
-func (c *batchContext) fill(rows [][]int32, budget int) (n int) {
-	c.rows = 0
+// pack is how many of the rows make the next batch, always one, and their
+// tokens.
+func (b *base) pack(rows [][]int32) (n, tokens int) {
 	for _, row := range rows {
-		if c.rows > 0 && (n+len(row) > budget || c.rows == min(maxSequences, c.most)) {
+		if n > 0 && (tokens+len(row) > b.settings.batchTokens || n == maxSequences) {
 			break
 		}
-		for i, id := range row {
-			c.tokens[n+i], c.positions[n+i], c.id[n+i] = id, int32(i), int32(c.rows)
-		}
-		n += len(row)
-		c.rows++
+		n, tokens = n+1, tokens+len(row)
 	}
-	return n
+	return n, tokens
+}
+
+// fill puts rows that pack into the batch.
+func (c *batchContext) fill(rows [][]int32) {
+	n := 0
+	for k, row := range rows {
+		for i, id := range row {
+			c.tokens[n], c.positions[n], c.id[n] = id, int32(i), int32(k)
+			n++
+		}
+	}
+	c.rows = len(rows)
 }
 
 // vector is the pooled vector of a row of the last batch: the library's memory.

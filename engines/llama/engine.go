@@ -17,12 +17,14 @@ type engine struct {
 	thread *thread
 	log    *libraryLog
 	info   workerkit.Info
+
+	rpcClients map[string]bool // RPC servers that this process is a client of
 }
 
 // Open loads llama.cpp from the directory of native libraries. It implements
 // [workerkit.Open].
 func Open(s workerkit.Setup) (workerkit.Engine, error) {
-	e := &engine{thread: newThread(), log: newLibraryLog(s.Log)}
+	e := &engine{thread: newThread(), log: newLibraryLog(s.Log), rpcClients: map[string]bool{}}
 	var err error
 	e.thread.do(func() { e.lib, err = capi.Open(s.LibDir, e.log.write) })
 	if err != nil {

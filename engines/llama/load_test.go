@@ -140,7 +140,7 @@ func TestRuntimeConfig(t *testing.T) {
 		`{"gpu_layers": 3}`:                             "no GPU",
 		`{"main_gpu": 0}`:                               "0 GPUs",
 		`{"mmap": 1}`:                                   "mmap",
-		`{"rpc_servers": ["127.0.0.1:1"]}`:              "without RPC",
+		`{"rpc_servers": ["127.0.0.1:1"]}`:              "rpc_servers",
 		`{"contextlength": 3}`:                          "contextlength",
 	} {
 		_, err := loadFile(t, path, config)
@@ -205,7 +205,8 @@ func TestLoadAndCloseGiveMemoryBack(t *testing.T) {
 	for range 15 {
 		cycle()
 	}
-	if grown := resident(t) - before; grown > 20<<20 {
+	// The allocator keeps some tens of MiB; a leak would be 44 a load.
+	if grown := resident(t) - before; grown > 80<<20 {
 		t.Errorf("%d MiB more after 15 loads of a model of 44", grown>>20)
 	}
 }

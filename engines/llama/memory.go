@@ -25,11 +25,10 @@ func (p plan) loadBytes(f *gguf.File, s settings) uint64 {
 	for _, t := range f.Tensors {
 		weights += uint64(t.Bytes)
 	}
-	outputs := 1
-	if p.role != roleGenerator {
-		outputs = min(s.batchTokens, p.maxTokens)
+	if p.role == roleGenerator {
+		return weights + p.contextBytes(s, min(s.batchTokens, p.maxTokens), 1)
 	}
-	return weights + p.contextBytes(s, min(s.batchTokens, p.maxTokens), outputs)
+	return weights + p.contextBytes(s, s.batchTokens, s.batchTokens)
 }
 
 // contextBytes estimates what a context takes whose batches have the given

@@ -71,7 +71,7 @@ func options() []workerkit.Option {
 		},
 		{
 			Name: optFlashAttention, Kind: workerkit.KindEnum, Enum: []string{"auto", "on", "off"}, Default: "auto",
-			Help: "Fused attention. Off halves the speed of encoders on CPUs.",
+			Help: "Fused attention. Auto leaves it off for an encoder's batches of fewer than 64 tokens, where llama.cpp's fused kernel rounds more than the plain one. Off halves the speed of encoders on CPUs.",
 		},
 		{
 			Name: optKVType, Kind: workerkit.KindEnum, Enum: []string{"f16", "f32", "bf16", "q8_0"}, Default: "f16",
