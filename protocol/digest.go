@@ -2,14 +2,13 @@ package protocol
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
-
-	"golang.org/x/mod/sumdb/dirhash"
 )
 
 // The two kinds of digest: of a file's bytes, and of a directory's files.
@@ -86,34 +85,57 @@ func TreeDigest(fsys fs.FS, tee func(name string) (io.WriteCloser, error)) (Dige
 	if len(files) == 0 {
 		return "", fmt.Errorf("the directory holds no file")
 	}
-	var closing error // of a copy: dirhash does not look at what Close returns
-	sum, err := dirhash.Hash1(files, func(name string) (io.ReadCloser, error) {
-		f, err := fsys.Open(name)
-		if err != nil || tee == nil {
-			return f, err
+	digests := make(map[string]Digest, len(files))
+	for _, name := range files {
+		if digests[name], err = digestIn(fsys, name, tee); err != nil {
+			return "", err
 		}
-		w, err := tee(name)
-		if err != nil {
-			f.Close()
-			return nil, err
-		}
-		return &teeFile{io.TeeReader(f, w), f, w, &closing}, nil
-	})
-	if err == nil {
-		err = closing
 	}
+	return TreeDigestOf(digests), nil
+}
+
+// digestIn hashes one file of a tree.
+func digestIn(fsys fs.FS, name string, tee func(name string) (io.WriteCloser, error)) (d Digest, err error) {
+	f, err := fsys.Open(name)
 	if err != nil {
 		return "", err
 	}
-	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:"))
-	if err != nil {
-		return "", fmt.Errorf("dirhash: %w", err)
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return "", err
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%q has become a %s since the directory was listed", name, kindOf(info.Mode()))
+	case tee == nil:
+		return FileDigest(f)
 	}
-	return Digest(treeScheme + hex.EncodeToString(raw)), nil
+	w, err := tee(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if closing := w.Close(); closing != nil && err == nil { // it did not reach its disk
+			d, err = "", fmt.Errorf("the private copy: %w", closing)
+		}
+	}()
+	return FileDigest(io.TeeReader(f, w))
+}
+
+// TreeDigestOf is the tree digest of files whose digests are known, by their
+// paths.
+func TreeDigestOf(files map[string]Digest) Digest {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(h, "%s  %s\n", files[name].Hex(), name)
+	}
+	return Digest(treeScheme + hex.EncodeToString(h.Sum(nil)))
 }
 
 func kindOf(m fs.FileMode) string {
 	switch {
+	case m.IsDir():
+		return "directory"
 	case m&fs.ModeSymlink != 0:
 		return "symbolic link"
 	case m&fs.ModeDevice != 0:
@@ -124,19 +146,4 @@ func kindOf(m fs.FileMode) string {
 		return "socket"
 	}
 	return "special file"
-}
-
-// teeFile is a file whose bytes go to w as well. Its Close closes both, and notes
-// in failed that the copy did not reach its disk.
-type teeFile struct {
-	io.Reader
-	f, w   io.Closer
-	failed *error
-}
-
-func (t *teeFile) Close() error {
-	if err := t.w.Close(); err != nil && *t.failed == nil {
-		*t.failed = fmt.Errorf("the private copy: %w", err)
-	}
-	return t.f.Close()
 }

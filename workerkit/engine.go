@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 
+	"github.com/synapse-module/workers/internal/diskcache"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -25,17 +26,21 @@ type Open func(Setup) (Engine, error)
 
 // Setup is what a worker's command line decides for its engine.
 type Setup struct {
-	LibDir   string       // absolute directory of the engine's native libraries
-	CacheDir string       // absolute directory, perhaps not made yet, for what outlives the process
-	Log      *slog.Logger // the worker's structured log on stderr
+	LibDir     string       // absolute directory of the engine's native libraries
+	CacheDir   string       // absolute directory, perhaps not made yet, for what outlives the process
+	CacheLimit int64        // bytes that each of the caches there may take
+	Log        *slog.Logger // the worker's structured log on stderr
 }
+
+// DefaultCacheLimit is the [Setup.CacheLimit] of a worker that is not told one.
+const DefaultCacheLimit = diskcache.DefaultLimit
 
 // Info describes an engine.
 type Info struct {
 	Name       string   // "onnx", "llama", "coreml"
 	Version    string   // the library's version
 	BuildFlags []string // what changes the numbers: library build, CPU class, chosen variant
-	Formats    []string // artifact formats that Load takes, without compression suffixes
+	Formats    []string // artifact formats of LOAD, each packing named: "onnx", "onnx+zstd"
 	Options    []Option // the members of runtime_config
 }
 
@@ -43,12 +48,13 @@ type Info struct {
 type Artifact struct {
 	// Path opens the very bytes that were hashed: on Linux the verified
 	// descriptor under /proc/self/fd, elsewhere and for directories a private
-	// copy. It is valid until Load returns.
+	// copy. What was packed lies in the cache. It is valid until the model is closed,
+	// and nothing is to be written there.
 	Path string
 
 	File   *os.File // the verified descriptor; nil for a directory
 	Size   int64    // bytes of all files
-	Format string   // as in the LOAD
+	Format string   // as in the LOAD, without how it was packed
 	Digest string   // as in the LOAD
 	Name   string   // the path that the module named, for messages only
 }

@@ -42,6 +42,7 @@ type flags struct {
 	Nonce        string   `placeholder:"HEX" help:"The spawn nonce, said back in HELLO."`
 	EngineLib    string   `placeholder:"DIR" help:"Directory of the engine's native libraries, instead of the one beside this binary."`
 	CacheDir     string   `placeholder:"DIR" help:"Directory for private copies of artifacts. Default: the user's cache directory."`
+	CacheLimit   int64    `placeholder:"BYTES" default:"${cache_limit}" help:"What unpacked artifacts may take there, and compiled models as much again; the longest unused go first."`
 	MaxFrame     uint32   `placeholder:"BYTES" default:"${max_frame}" help:"Largest frame offered to the module."`
 	Sandbox      string   `enum:"auto,off,require" default:"auto" help:"What this process gives up before it serves: ${enum}. See docs/supervision.md."`
 	ArtifactRoot []string `placeholder:"DIR" sep:"none" help:"Read artifacts only below this directory; may be given more than once. Default: anywhere."`
@@ -58,7 +59,7 @@ func (w Worker) run(args []string, stdout, stderr io.Writer) int {
 	var f flags
 	parser, err := kong.New(&f, kong.Name(w.Name), kong.Writers(stdout, stderr),
 		kong.Description("A Synapse engine worker. A module starts it; it is of no use by hand but for --version."),
-		kong.Vars{"max_frame": fmt.Sprint(protocol.DefaultMaxFrame)})
+		kong.Vars{"max_frame": fmt.Sprint(protocol.DefaultMaxFrame), "cache_limit": fmt.Sprint(DefaultCacheLimit)})
 	if err != nil {
 		panic(err) // the flags struct above is wrong
 	}
@@ -76,11 +77,14 @@ func (w Worker) run(args []string, stdout, stderr io.Writer) int {
 		case f.MaxFrame < protocol.MinMaxFrame || f.MaxFrame > protocol.MaxMaxFrame:
 			return usage(w.Name, stderr, fmt.Errorf("--max-frame is %d, allowed is %d to %d", f.MaxFrame, protocol.MinMaxFrame, protocol.MaxMaxFrame))
 		}
+		if f.CacheLimit < 0 {
+			return usage(w.Name, stderr, fmt.Errorf("--cache-limit is %d, the least is 0", f.CacheLimit))
+		}
 		if err := protocol.CheckSocketPath(f.Socket); err != nil {
 			return usage(w.Name, stderr, err)
 		}
 	}
-	store, err := newStore(f.CacheDir)
+	store, err := newStore(f.CacheDir, f.CacheLimit, log)
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: cannot use the cache directory: %v\n", w.Name, err)
 		return protocol.ExitIO
@@ -88,7 +92,7 @@ func (w Worker) run(args []string, stdout, stderr io.Writer) int {
 	libDir, err := w.libDir(f.EngineLib)
 	if err == nil {
 		var engine Engine
-		if engine, err = w.Open(Setup{LibDir: libDir, CacheDir: store.dir, Log: log}); err == nil {
+		if engine, err = w.Open(Setup{LibDir: libDir, CacheDir: store.dir, CacheLimit: f.CacheLimit, Log: log}); err == nil {
 			if f.Version {
 				info := engine.Info()
 				info.BuildFlags = append(slices.Clone(info.BuildFlags), sandboxOffer())

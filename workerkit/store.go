@@ -1,50 +1,82 @@
 package workerkit
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 
+	"github.com/synapse-module/workers/internal/diskcache"
+	"github.com/synapse-module/workers/internal/regular"
+	"github.com/synapse-module/workers/internal/unpack"
 	"github.com/synapse-module/workers/protocol"
 )
 
 // store opens artifacts so that the bytes which are hashed are the bytes which
 // the engine loads, whatever happens to their names meanwhile.
 type store struct {
-	dir string // for private copies; made when the first one is
+	dir   string // the worker's cache directory
+	cache *diskcache.Cache
 }
 
-// newStore uses dir, or a directory of the user's cache where it is empty.
-func newStore(dir string) (*store, error) {
+// artifactsDir is where the store's cache lies in the worker's cache directory.
+const artifactsDir = "artifacts"
+
+// newStore uses dir, or a directory of the user's cache where it is empty. Over
+// limit bytes of unpacked artifacts the longest unused go.
+func newStore(dir string, limit int64, log *slog.Logger) (*store, error) {
 	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil { // no HOME: a worker started with an empty environment
-			cache = os.TempDir()
-		}
-		dir = filepath.Join(cache, "synapse-workers")
+		dir = defaultCacheDir()
 	}
 	dir, err := filepath.Abs(dir)
-	return &store{dir: dir}, err
+	return &store{dir: dir, cache: diskcache.New(filepath.Join(dir, artifactsDir), limit, log)}, err
+}
+
+func defaultCacheDir() string {
+	const name = "synapse-workers"
+	cache, err := os.UserCacheDir()
+	if err != nil { // no HOME: a worker started with an empty environment
+		// That directory is everybody's: users must not meet in one name.
+		return filepath.Join(os.TempDir(), name+"-"+strconv.Itoa(os.Getuid()))
+	}
+	return filepath.Join(cache, name)
+}
+
+// formatSeparator stands between a format and how the artifact is packed.
+const formatSeparator = "+"
+
+// packings are the ways in which an artifact can be packed into one file.
+var packings = map[string]func(dst string, src io.Reader, packed int64) (diskcache.Content, error){
+	"zstd":    unpack.File,
+	"tar.zst": unpack.Tar,
 }
 
 // open verifies the artifact at path. release frees what the artifact holds; the
 // caller calls it once, when the model that was made of it is gone. Errors are of
-// artifact_invalid.
+// artifact_invalid, but for the cache's own.
 func (s *store) open(path string, want protocol.Digest, format string) (a Artifact, release func(), err error) {
+	format, packing, packed := strings.Cut(format, formatSeparator)
 	a = Artifact{Format: format, Digest: string(want), Name: path}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return a, nil, ArtifactInvalid("%v", err)
+	case packed && want.IsTree():
+		return a, nil, ArtifactInvalid("%s: the digest of a packed artifact (%s%s%s) is the packed file's (sha256:), not a directory's", path, format, formatSeparator, packing)
 	case want.IsTree() && !info.IsDir():
 		return a, nil, ArtifactInvalid("%s is no directory, but its digest is a directory's (sha256-tree:)", path)
 	case !want.IsTree() && info.IsDir():
 		return a, nil, ArtifactInvalid("%s is a directory, but its digest is a file's (sha256:)", path)
 	case !want.IsTree() && !info.Mode().IsRegular():
 		return a, nil, ArtifactInvalid("%s is neither a file nor a directory", path)
+	case packed:
+		release, err = s.openPacked(&a, want, packing)
 	case want.IsTree():
 		release, err = s.openTree(&a, want)
 	default:
@@ -64,6 +96,77 @@ func mismatch(name string, want, got protocol.Digest) error {
 	return ArtifactInvalid("%s has the digest %s, the LOAD says %s: the file was changed or cut, or the digest is another file's", name, got, want)
 }
 
+// openVerified opens the file at path and hashes it through the descriptor that
+// it returns.
+func openVerified(path string, want protocol.Digest) (*os.File, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	got, err := protocol.FileDigest(f)
+	if err == nil && got != want {
+		err = mismatch(path, want, got)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// openPacked gives the artifact's content out of the cache, or unpacks it there.
+// The packed file is hashed either way, so that what the cache holds changes how
+// long a LOAD takes and never its answer; the content is hashed where it lies,
+// against what was written there when it was unpacked.
+func (s *store) openPacked(a *Artifact, want protocol.Digest, packing string) (release func(), err error) {
+	unpack, ok := packings[packing]
+	if !ok {
+		return nil, EngineFailed("this engine names %q as a way of packing, which is none: a fault of this worker", packing)
+	}
+	src, err := openVerified(a.Name, want)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	info, err := src.Stat()
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.cache.Open(want.Hex()+"-"+packing, func(content string) (diskcache.Content, error) {
+		h := sha256.New()
+		made, err := unpack(content, io.TeeReader(src, h), info.Size())
+		if err != nil {
+			return made, s.notWritten(err)
+		}
+		// A file that somebody writes to between its two readings.
+		if got := fmt.Sprintf("%x", h.Sum(nil)); got != want.Hex() {
+			return made, ArtifactInvalid("%s was changed while it was unpacked: its bytes had the digest sha256:%s", a.Name, got)
+		}
+		return made, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.Path, a.File, a.Size = e.Path, e.File, e.Bytes
+	if e.File != nil {
+		a.Path = pathOf(e.File)
+	}
+	return e.Release, nil
+}
+
+// notWritten makes an error of the cache's of one that is no fault of the
+// artifact.
+func (s *store) notWritten(err error) error {
+	var failed *unpack.WriteError
+	if errors.As(err, &failed) {
+		return s.cache.Failed(failed.Err)
+	}
+	return err
+}
+
 // openTree copies a directory into a private one while it is hashed, since no
 // descriptor pins what lies inside a directory.
 func (s *store) openTree(a *Artifact, want protocol.Digest) (release func(), err error) {
@@ -72,44 +175,64 @@ func (s *store) openTree(a *Artifact, want protocol.Digest) (release func(), err
 		return nil, err
 	}
 	defer root.Close()
-	private, err := s.private()
+	private, err := s.cache.Private()
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(private)
+			private.Release()
 		}
 	}()
 	tee := func(name string) (io.WriteCloser, error) {
-		dst := filepath.Join(private, filepath.FromSlash(name))
+		dst := filepath.Join(private.Dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(dst), privateDir); err != nil {
-			return nil, err
+			return nil, s.cache.Failed(err)
 		}
-		f, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
-		return &counted{WriteCloser: f, n: &a.Size}, err
+		return s.create(dst, &a.Size)
 	}
-	got, err := protocol.TreeDigest(root.FS(), tee)
+	got, err := protocol.TreeDigest(regular.FS(root), tee)
 	if err != nil {
 		return nil, err
 	}
 	if got != want {
 		return nil, mismatch(a.Name, want, got)
 	}
-	a.Path = private
-	return func() { os.RemoveAll(private) }, nil
+	a.Path = private.Dir
+	return private.Release, nil
 }
 
-// counted adds up what is written.
-type counted struct {
-	io.WriteCloser
-	n *int64
+// create makes a new file of a private copy, whose bytes are added to n.
+func (s *store) create(path string, n *int64) (io.WriteCloser, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, privateFile)
+	if err != nil {
+		return nil, s.cache.Failed(err)
+	}
+	return &copied{f, s.cache, n}, nil
 }
 
-func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.WriteCloser.Write(p)
+// copied is a file of a private copy: what fails is the cache's, not the
+// artifact's.
+type copied struct {
+	f     *os.File
+	cache *diskcache.Cache
+	n     *int64
+}
+
+func (c *copied) Write(p []byte) (int, error) {
+	n, err := c.f.Write(p)
 	*c.n += int64(n)
+	if err != nil {
+		err = c.cache.Failed(err)
+	}
 	return n, err
+}
+
+func (c *copied) Close() error {
+	if err := c.f.Close(); err != nil {
+		return c.cache.Failed(err)
+	}
+	return nil
 }
 
 // Modes of private copies: nobody else may read weights or swap them.
@@ -117,11 +240,3 @@ const (
 	privateDir  fs.FileMode = 0o700
 	privateFile fs.FileMode = 0o600
 )
-
-// private makes an empty directory that only this process knows.
-func (s *store) private() (string, error) {
-	if err := os.MkdirAll(s.dir, privateDir); err != nil {
-		return "", fmt.Errorf("the cache directory: %w", err)
-	}
-	return os.MkdirTemp(s.dir, fmt.Sprintf("load-%d-", os.Getpid()))
-}

@@ -2,11 +2,13 @@ package workerkit
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/synapse-module/workers/internal/diskcache"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -17,6 +19,15 @@ func digestOf(t *testing.T, b string) protocol.Digest {
 		t.Fatal(err)
 	}
 	return d
+}
+
+func storeIn(t *testing.T, dir string) *store {
+	t.Helper()
+	s, err := newStore(dir, diskcache.DefaultLimit, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 func write(t *testing.T, path, text string) {
@@ -34,10 +45,7 @@ func write(t *testing.T, path, text string) {
 func TestSwappedFileChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model")
 	write(t, path, "checked")
-	s, err := newStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := storeIn(t, t.TempDir())
 	a, release, err := s.open(path, digestOf(t, "checked"), "fake")
 	if err != nil {
 		t.Fatal(err)
@@ -64,10 +72,7 @@ func TestTreeIsACopyOfWhatWasHashed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := newStore(cache)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := storeIn(t, cache)
 	a, release, err := s.open(dir, want, "onnx")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +92,7 @@ func TestTreeIsACopyOfWhatWasHashed(t *testing.T) {
 	if _, _, err := s.open(dir, want, "onnx"); err == nil || !strings.Contains(err.Error(), "has the digest") {
 		t.Fatalf("the changed directory: %v", err)
 	}
-	if left, _ := os.ReadDir(cache); len(left) != 0 {
+	if left, _ := filepath.Glob(filepath.Join(cache, artifactsDir, "*")); len(left) != 1 || filepath.Base(left[0]) != "lock" {
 		t.Fatalf("copies left behind: %v", left)
 	}
 }
@@ -98,11 +103,8 @@ func TestTreeWithASymlinkIsRefused(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = s.open(dir, "sha256-tree:"+protocol.Digest(strings.Repeat("0", 64)), "onnx")
+	s := storeIn(t, t.TempDir())
+	_, _, err := s.open(dir, "sha256-tree:"+protocol.Digest(strings.Repeat("0", 64)), "onnx")
 	if err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Fatalf("got %v", err)
 	}

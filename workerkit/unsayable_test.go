@@ -26,13 +26,9 @@ func exchange(t *testing.T, m *loaded, q protocol.Message) *protocol.Error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	disk, err := newStore(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &server{
 		in: newInbox(nil), out: protocol.NewFrameWriter(&sent, protocol.MinMaxFrame), maxFrame: protocol.MinMaxFrame,
-		info: Info{Formats: []string{"any"}}, models: newRegistry(), store: disk, log: slog.New(slog.DiscardHandler),
+		info: Info{Formats: []string{"any"}}, models: newRegistry(), store: storeIn(t, t.TempDir()), log: slog.New(slog.DiscardHandler),
 	}
 	s.models.add(m)
 	if err := s.serve(context.Background(), &request{header: header}); err != nil {

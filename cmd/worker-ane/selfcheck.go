@@ -48,7 +48,7 @@ func selfcheck(args []string, stdout, stderr io.Writer) int {
 		log = slog.New(slog.NewTextHandler(stderr, nil))
 	}
 	o := coreml.SelfCheckOptions{
-		Setup:    workerkit.Setup{LibDir: f.EngineLib, CacheDir: f.CacheDir, Log: log},
+		Setup:    workerkit.Setup{LibDir: f.EngineLib, CacheDir: f.CacheDir, CacheLimit: workerkit.DefaultCacheLimit, Log: log},
 		Artifact: f.Artifact, Digest: f.Digest, Format: f.Format, ComputeUnits: f.ComputeUnits,
 	}
 	if o.CacheDir == "" {

@@ -3,10 +3,10 @@ package coreml
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/synapse-module/workers/engines/coreml/internal/bridge"
 	"github.com/synapse-module/workers/engines/coreml/internal/objc"
@@ -24,11 +24,11 @@ func compiles(t *testing.T) int32 {
 // entries lists the cache.
 func (r *rig) entries() []string {
 	r.Helper()
-	list, err := filepath.Glob(filepath.Join(r.cache, "coreml", "*"))
+	list, err := filepath.Glob(filepath.Join(r.cache, cacheDir, "*.*"))
 	if err != nil {
 		r.Fatal(err)
 	}
-	return list
+	return slices.DeleteFunc(list, func(path string) bool { return strings.HasSuffix(path, ".lock") })
 }
 
 // A package is compiled once a machine, whatever path it comes from and however
@@ -61,28 +61,6 @@ func TestCompiledOnce(t *testing.T) {
 	}
 }
 
-// What a worker left half made that was killed goes, one day; what may be in the
-// making stays.
-func TestHalfMadeEntries(t *testing.T) {
-	r := newRig(t)
-	old, young := filepath.Join(r.cache, "coreml", making+"1"), filepath.Join(r.cache, "coreml", making+"2")
-	for dir, age := range map[string]time.Duration{old: staleAfter + time.Hour, young: staleAfter - time.Hour} {
-		if err := os.MkdirAll(dir, privateDir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-age)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	r.must(pooled(1, 8), "")
-	if _, err := os.Stat(old); !os.IsNotExist(err) {
-		t.Errorf("the old one: %v", err)
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("the young one: %v", err)
-	}
-}
-
 // A compiled model comes from the one place each time: the system caches what it
 // makes of it.
 func TestCompiledModelsAreKeptToo(t *testing.T) {
@@ -103,16 +81,16 @@ func TestCompiledModelsAreKeptToo(t *testing.T) {
 func TestSpoiltEntryIsCompiledAnew(t *testing.T) {
 	for name, spoil := range map[string]func(entry string) error{
 		"a flipped byte": func(e string) error {
-			return os.WriteFile(filepath.Join(e, modelsDir, "model.mlmodelc", "coremldata.bin"), []byte("Stub"), 0o600)
+			return os.WriteFile(filepath.Join(e, "content", "model.mlmodelc", "coremldata.bin"), []byte("Stub"), 0o600)
 		},
 		"a file more": func(e string) error {
-			return os.WriteFile(filepath.Join(e, modelsDir, "model.mlmodelc", "more"), nil, 0o600)
+			return os.WriteFile(filepath.Join(e, "content", "model.mlmodelc", "more"), nil, 0o600)
 		},
 		"a symbolic link": func(e string) error {
-			return os.Symlink("/etc/hostname", filepath.Join(e, modelsDir, "model.mlmodelc", "link"))
+			return os.Symlink("/etc/hostname", filepath.Join(e, "content", "model.mlmodelc", "link"))
 		},
-		"no models": func(e string) error { return os.RemoveAll(filepath.Join(e, modelsDir)) },
-		"no digest": func(e string) error { return os.Remove(filepath.Join(e, digestFile)) },
+		"no models": func(e string) error { return os.RemoveAll(filepath.Join(e, "content")) },
+		"no record": func(e string) error { return os.Remove(filepath.Join(e, "record")) },
 		"a file in its place": func(e string) error {
 			if err := os.RemoveAll(e); err != nil {
 				return err
@@ -122,7 +100,7 @@ func TestSpoiltEntryIsCompiledAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.must(pooled(1, 8), "")
+			r.served(pooled(1, 8))
 			if err := spoil(r.entries()[0]); err != nil {
 				t.Fatal(err)
 			}
@@ -138,6 +116,20 @@ func TestSpoiltEntryIsCompiledAnew(t *testing.T) {
 	}
 }
 
+// What a live worker has loaded stays, though it has spoilt on the disk.
+func TestSpoiltEntryThatIsLoadedStays(t *testing.T) {
+	r := newRig(t)
+	r.must(pooled(1, 8), "")
+	held := r.entries()[0]
+	if err := os.WriteFile(filepath.Join(held, "content", "model.mlmodelc", "more"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.served(pooled(1, 8))
+	if all := r.entries(); len(all) != 2 || !slices.Contains(all, held) {
+		t.Errorf("%s is loaded, the cache holds %v", held, all)
+	}
+}
+
 // Workers that load the same package at once all serve it, from one entry.
 func TestWorkersThatCompileAtOnce(t *testing.T) {
 	first := newRig(t)
@@ -146,7 +138,7 @@ func TestWorkersThatCompileAtOnce(t *testing.T) {
 	errs := make([]error, len(rigs))
 	var all sync.WaitGroup
 	for i, r := range rigs {
-		r.engine.(*engine).cache.dir = first.engine.(*engine).cache.dir
+		r.engine.(*engine).cache.entries = first.engine.(*engine).cache.entries
 		all.Go(func() { models[i], errs[i] = r.loadPackage(pooled(1, 8), "") })
 	}
 	all.Wait()
@@ -165,16 +157,16 @@ func TestWorkersThatCompileAtOnce(t *testing.T) {
 // What another macOS compiled is not loaded, and goes.
 func TestAnotherMacOSCompilesAnew(t *testing.T) {
 	r := newRig(t)
-	r.must(pooled(1, 8), "")
+	r.served(pooled(1, 8))
 	old := r.entries()
 	next := newRigOn(t, objc.System{Version: "15.2", Build: "24C101", Chip: "stub"})
-	next.engine.(*engine).cache.dir = r.engine.(*engine).cache.dir
+	next.engine.(*engine).cache.entries = r.engine.(*engine).cache.entries
 	before := compiles(t)
 	next.must(pooled(1, 8), "")
 	if n := compiles(t) - before; n != 1 {
 		t.Errorf("compiled %d times", n)
 	}
-	if now := r.entries(); len(now) != 1 || now[0] == old[0] || !strings.HasSuffix(now[0], "-24C101") {
+	if now := r.entries(); len(now) != 1 || now[0] == old[0] || !strings.Contains(now[0], "-24C101.") {
 		t.Errorf("the cache held %v and holds %v", old, now)
 	}
 }
@@ -192,7 +184,7 @@ func TestFailedCompileLeavesNothing(t *testing.T) {
 
 func TestCacheThatCannotBeUsed(t *testing.T) {
 	r := newRig(t)
-	if err := os.WriteFile(filepath.Join(r.cache, "coreml"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.cache, cacheDir), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.loadPackage(pooled(1, 8), "")

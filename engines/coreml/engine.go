@@ -8,6 +8,7 @@ import (
 
 	"github.com/synapse-module/workers/engines/coreml/internal/bridge"
 	"github.com/synapse-module/workers/engines/coreml/internal/objc"
+	"github.com/synapse-module/workers/internal/diskcache"
 	"github.com/synapse-module/workers/workerkit"
 )
 
@@ -50,12 +51,12 @@ func over(rt objc.Runtime, s workerkit.Setup) (workerkit.Engine, error) {
 	system := b.System()
 	return &engine{
 		bridge: b,
-		cache:  &cache{dir: filepath.Join(s.CacheDir, "coreml"), bridge: b, log: s.Log},
+		cache:  &cache{entries: diskcache.New(filepath.Join(s.CacheDir, cacheDir), s.CacheLimit, s.Log), bridge: b, log: s.Log},
 		info: workerkit.Info{
 			Name:       "coreml",
 			Version:    fmt.Sprintf("macOS %s (%s)", system.Version, system.Build),
 			BuildFlags: []string{"chip=" + system.Chip},
-			Formats:    []string{formatPackage, formatCompiled},
+			Formats:    []string{formatPackage, formatPackage + "+tar.zst", formatCompiled, formatCompiled + "+tar.zst"},
 			Options:    options(),
 		},
 		log: s.Log,
@@ -80,11 +81,11 @@ func (e *engine) Load(ctx context.Context, a workerkit.Artifact, c workerkit.Con
 		return nil, err
 	}
 	units := computeUnits[c.String(optComputeUnits)]
-	compiled, err := e.cache.open(ctx, a, units)
+	compiled, release, err := e.cache.open(ctx, a, units)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{name: a.Name, config: bridge.Configuration{Units: units}, log: e.log}
+	s := &session{name: a.Name, release: release, config: bridge.Configuration{Units: units}, log: e.log}
 	if err := e.start(ctx, s, compiled, c); err != nil {
 		s.close()
 		return nil, err

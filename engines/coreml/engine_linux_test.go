@@ -279,7 +279,7 @@ func TestOlderMacOS(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	info := newRig(t).engine.Info()
-	if info.Name != "coreml" || info.Version != "macOS 15.1 (24B83)" || fmt.Sprint(info.Formats) != "[mlpackage mlmodelc]" || !slices.Contains(info.BuildFlags, "chip=stub") {
+	if info.Name != "coreml" || info.Version != "macOS 15.1 (24B83)" || fmt.Sprint(info.Formats) != "[mlpackage mlpackage+tar.zst mlmodelc mlmodelc+tar.zst]" || !slices.Contains(info.BuildFlags, "chip=stub") {
 		t.Fatalf("info is %+v", info)
 	}
 }

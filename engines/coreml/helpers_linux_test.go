@@ -47,7 +47,7 @@ func newRigOn(t *testing.T, system objc.System) *rig {
 		rt = onMac{rt, system}
 	}
 	r := &rig{T: t, cache: t.TempDir(), log: &strings.Builder{}}
-	r.engine, err = over(rt, workerkit.Setup{CacheDir: r.cache, Log: slog.New(slog.NewTextHandler(r.log, nil))})
+	r.engine, err = over(rt, workerkit.Setup{CacheDir: r.cache, CacheLimit: workerkit.DefaultCacheLimit, Log: slog.New(slog.NewTextHandler(r.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,16 @@ func (r *rig) must(m stub, config string) workerkit.Model {
 	}
 	r.Cleanup(func() { loaded.Close() })
 	return loaded
+}
+
+// served loads a model as a package and closes it again.
+func (r *rig) served(m stub) {
+	r.Helper()
+	loaded, err := r.loadPackage(m, "")
+	if err != nil {
+		r.Fatal(err)
+	}
+	loaded.Close()
 }
 
 // refusal wants an error of the code that says this.

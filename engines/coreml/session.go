@@ -32,6 +32,7 @@ type session struct {
 	output  string
 	meta    metadata
 	name    string // of the artifact, for messages
+	release func() // of the compiled models
 	config  bridge.Configuration
 	log     *slog.Logger
 
@@ -204,4 +205,5 @@ func (s *session) close() {
 		u.Close()
 	}
 	s.units = nil
+	s.release()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/synapse-module/workers/certify/conformance"
 	"github.com/synapse-module/workers/engines/coreml/internal/stubcoreml"
 	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/internal/packtest"
 	"github.com/synapse-module/workers/internal/wiretest"
 	"github.com/synapse-module/workers/protocol"
 )
@@ -110,6 +111,36 @@ func TestWorkerReranks(t *testing.T) {
 	p.ExpectErr(protocol.CodeUnsupported)
 	p.Send(protocol.Generate{ReqID: "1", ModelRef: ref, MaxTokens: 1}, protocol.Bytes(query))
 	p.ExpectErr(protocol.CodeUnsupported)
+}
+
+// Packed artifacts serve as the directories that they hold.
+func TestPackedArtifacts(t *testing.T) {
+	p := spawn(t)
+	dir := t.TempDir()
+	for path, format := range map[string]string{
+		stubcoreml.WritePackage(t, dir, "m.mlpackage", hidden(1, 8)):  formatPackage,
+		stubcoreml.WriteCompiled(t, dir, "m.mlmodelc", hidden(1, 16)): formatCompiled,
+	} {
+		packed, digest := packtest.Dir(t, path)
+		m := protocol.Load{ReqID: "1", ArtifactPath: packed, ArtifactDigest: digest, Format: format + "+tar.zst"}
+		for range 2 { // made, and found in the cache
+			ref := p.Load(m)
+			good(t, p, ref)
+			p.Send(protocol.Unload{ReqID: "1", ModelRef: ref})
+			p.Expect(&protocol.Unloaded{})
+		}
+		if n := strings.Count(p.Stderr.String(), "found in the cache"); format == formatPackage && n == 0 {
+			t.Error("the second load compiled again")
+		}
+		m.Format = format + "+zstd"
+		p.Send(m)
+		p.ExpectErr(protocol.CodeArtifactInvalid)
+	}
+	packed, digest := packtest.Dir(t, stubcoreml.WritePackage(t, dir, "other.mlpackage", hidden(1, 8)))
+	p.Send(protocol.Load{ReqID: "1", ArtifactPath: packed, ArtifactDigest: digest, Format: formatCompiled + "+tar.zst"})
+	if e := p.ExpectErr(protocol.CodeArtifactInvalid); !strings.Contains(e.Msg, "is no mlmodelc") {
+		t.Errorf("a package under another's format: %s", e.Msg)
+	}
 }
 
 // Bad input is an ERR, and the same worker serves the next request.

@@ -29,7 +29,7 @@ func New(stream *Stream) *Engine { return &Engine{stream: stream} }
 // Info describes the fake engine.
 func (e *Engine) Info() workerkit.Info {
 	return workerkit.Info{
-		Name: "fake", Version: "1", BuildFlags: []string{"deterministic"}, Formats: []string{Format},
+		Name: "fake", Version: "1", BuildFlags: []string{"deterministic"}, Formats: []string{Format, Format + "+zstd"},
 		Options: options,
 	}
 }

@@ -34,7 +34,7 @@ func Open(s workerkit.Setup) (workerkit.Engine, error) {
 		Name:       "llama",
 		Version:    e.lib.LlamaCPP,
 		BuildFlags: buildFlags(e.lib),
-		Formats:    []string{"gguf"},
+		Formats:    []string{"gguf", "gguf+zstd"},
 		Options:    options(),
 	}
 	s.Log.Info("llama.cpp is open", "version", e.lib.LlamaCPP, "ggml", e.lib.GGML, "build_flags", e.info.BuildFlags)

@@ -29,7 +29,7 @@ func Open(s workerkit.Setup) (workerkit.Engine, error) {
 			"telemetry=absent",
 			"cpu=" + cpuClass(),
 		},
-		Formats: []string{"onnx"},
+		Formats: []string{"onnx", "onnx+zstd", "onnx+tar.zst"},
 		Options: options(),
 	}}, nil
 }

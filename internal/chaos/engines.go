@@ -162,7 +162,7 @@ func fullDisk(b *bench, _ *rand.Rand) fault {
 		}
 		s.model = b.tree
 		o := s.run(ctx)
-		if err := oneOf(o, verdict{stage: host.StageLoad, refuse: protocol.CodeArtifactInvalid}); err != nil {
+		if err := oneOf(o, verdict{stage: host.StageLoad, refuse: protocol.CodeEngineFailed}); err != nil {
 			return err
 		}
 		if !strings.Contains(o.err.Error(), "no space left") {
