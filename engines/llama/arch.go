@@ -7,6 +7,13 @@ var encoders = map[string]bool{
 	"modern-bert": true, "neo-bert": true, "eurobert": true, "gemma-embedding": true,
 }
 
+// erfGELU are the architectures whose models were trained with the exact GELU, by
+// the error function. llama.cpp computes the tanh approximation for all: for the
+// others it is right (Gemma, GPT-2, Phi, Falcon), or they have none (SwiGLU).
+var erfGELU = map[string]bool{
+	"bert": true, "nomic-bert-moe": true, "jina-bert-v2": true, "jina-bert-v3": true, "modern-bert": true,
+}
+
 // rankers are the architectures whose graphs end in the ranking head of the
 // model that they were converted from: a dense layer and then one score.
 var rankers = map[string]bool{"bert": true, "modern-bert": true, "neo-bert": true}

@@ -13,6 +13,7 @@ const (
 	optBatchTokens    = "batch_tokens"
 	optThreads        = "threads"
 	optFlashAttention = "flash_attention"
+	optGELU           = "gelu"
 	optKVType         = "kv_type"
 	optGPULayers      = "gpu_layers"
 	optMainGPU        = "main_gpu"
@@ -53,6 +54,13 @@ var kvTypes = map[string]struct {
 
 var flashModes = map[string]int32{"auto": -1, "off": 0, "on": 1}
 
+// The values of gelu.
+const (
+	geluAuto = "auto"
+	geluErf  = "erf"
+	geluTanh = "tanh"
+)
+
 // options is the table of runtime_config's members.
 func options() []workerkit.Option {
 	return []workerkit.Option{
@@ -72,6 +80,10 @@ func options() []workerkit.Option {
 		{
 			Name: optFlashAttention, Kind: workerkit.KindEnum, Enum: []string{"auto", "on", "off"}, Default: "auto",
 			Help: "Fused attention. Auto leaves it off for an encoder's batches of fewer than 64 tokens, where llama.cpp's fused kernel rounds more than the plain one. Off halves the speed of encoders on CPUs.",
+		},
+		{
+			Name: optGELU, Kind: workerkit.KindEnum, Enum: []string{geluAuto, geluErf, geluTanh}, Default: geluAuto,
+			Help: "How GELU is computed: erf is exact, tanh is the approximation that llama.cpp uses for every model, some percent faster. Auto is what the architecture was trained with: erf for BERT and its kin.",
 		},
 		{
 			Name: optKVType, Kind: workerkit.KindEnum, Enum: []string{"f16", "f32", "bf16", "q8_0"}, Default: "f16",
@@ -109,6 +121,7 @@ type settings struct {
 	batchTokens   int
 	threads       int32
 	flash         int32
+	gelu          string
 	kvType        string
 	gpuLayers     int32 // -1 for all
 	mainGPU       int32 // -1 for all of them
@@ -122,6 +135,7 @@ func newSettings(c workerkit.Config) (settings, error) {
 		batchTokens:   c.Int(optBatchTokens),
 		threads:       int32(c.Int(optThreads)),
 		flash:         flashModes[c.String(optFlashAttention)],
+		gelu:          c.String(optGELU),
 		kvType:        c.String(optKVType),
 		gpuLayers:     -1,
 		mainGPU:       -1,

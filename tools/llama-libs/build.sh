@@ -6,17 +6,20 @@
 # OUT_DIR receives the libraries, every CPU variant as a backend of its own, the
 # RPC backend with its server, and the licence. WORK_DIR (default: a temporary
 # directory) keeps sources and objects, so that a second run only links. About 20
-# minutes on one core; JOBS sets how many compile at once.
+# minutes on one core. From the environment:
+#
+#   JOBS    how many files compile at once (default: ninja's choice)
+#   SERVER  1 to build llama-server too, which the speed is measured against
 #
 # Why not the packages alone: the same variant of this build computes f32
-# embeddings 1.5 times as fast, and only it has RPC. docs/adr says more.
+# embeddings 1.5 times as fast, and only it has RPC. docs/adr/0021 says more.
 set -eu
 
 version=0.3.36
 package="llama_cpp_python-$version"
 sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 
-[ $# -ge 1 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 64; }
+[ $# -ge 1 ] || { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 64; }
 repo=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
@@ -45,6 +48,17 @@ PY
 source="$work/$package/vendor/llama.cpp"
 [ -d "$source" ] || tar -xzf "$archive" -C "$work" --exclude=.git "$package/vendor/llama.cpp"
 
+# gcc 12 takes the tile configuration for dead stores, because its
+# _tile_loadconfig does not say that it reads memory, and the worker dies of
+# SIGILL in the first AMX product. The barrier makes the stores happen.
+amx="$source/ggml/src/ggml-cpu/amx/mmq.cpp"
+grep -q '__asm__.*_tile_loadconfig(&tc);' "$amx" ||
+	sed -i 's/^\( *\)_tile_loadconfig(&tc);/\1__asm__ volatile("" ::: "memory"); &/' "$amx"
+grep -q '__asm__.*_tile_loadconfig(&tc);' "$amx" || {
+	echo "build.sh: $amx loads its tile configuration in another way, look again" >&2
+	exit 65
+}
+
 # The libraries' structs, against the binding's: a mismatch would be silent.
 (cd "$repo" && go run ./engines/llama/internal/capi/layoutcheck) >"$work/layout.c"
 cc -fsyntax-only -I "$source/include" -I "$source/ggml/include" "$work/layout.c" || {
@@ -69,15 +83,21 @@ cmake -G Ninja -S "$source" -B "$work/build" -Wno-dev \
 # The backends are modules that nothing links to, so they are named by the build
 # itself.
 backends=$(ninja -C "$work/build" -t targets all | sed -n 's/^bin\/libggml-\(cpu-[a-z0-9_.]*\|rpc\)\.so:.*/ggml-\1/p')
-# shellcheck disable=SC2086 # a list of words
-ninja -C "$work/build" ${JOBS:+-j"$JOBS"} llama ggml-rpc-server $backends >"$work/build.log" || {
+programs="ggml-rpc-server ${SERVER:+llama-server}"
+# shellcheck disable=SC2086 # lists of words
+ninja -C "$work/build" ${JOBS:+-j"$JOBS"} llama $backends $programs >"$work/build.log" || {
 	tail -n 20 "$work/build.log" >&2
 	exit 70
 }
 
-cp "$work/build/bin/"libggml*.so "$work/build/bin/libllama.so" "$work/build/bin/ggml-rpc-server" "$out/"
+for lib in ggml ggml-base llama $backends; do cp "$work/build/bin/lib$lib.so" "$out/"; done
+for program in $programs; do cp "$work/build/bin/$program" "$out/"; done
+if [ -n "${SERVER:-}" ]; then # it is linked with more than the worker is
+	cp "$work/build/bin/"libllama-*.so "$work/build/bin/libmtmd.so" "$out/"
+fi
 cp "$source/LICENSE" "$out/LICENSE"
-strip --strip-unneeded "$out/"*.so "$out/ggml-rpc-server"
+strip --strip-unneeded "$out/"*.so
+for program in $programs; do strip "$out/$program"; done
 echo "$out: $(find "$out" -name 'libggml-cpu-*.so' | wc -l) CPU variants, $(du -sh "$out" | cut -f1)"
 # What the machine that runs them must have.
 objdump -T "$out/"*.so | sed -n 's/.*(\(GLIBC\|GLIBCXX\|GOMP\)_\([0-9.]*\)).*/\1 \2/p' | sort -u -k1,1 -k2,2V |

@@ -20,6 +20,16 @@ type Functions struct {
 	RegDevGet      func(Reg, uint64) Device            `lib:"ggml-base" c:"ggml_backend_reg_dev_get"`
 	RegProcAddress func(Reg, string) uintptr           `lib:"ggml-base" c:"ggml_backend_reg_get_proc_address"`
 
+	GGMLInit    func(initParams) uintptr                          `lib:"ggml-base" c:"ggml_init"`
+	GGMLFree    func(ctx uintptr)                                 `lib:"ggml-base" c:"ggml_free"`
+	NewTensor1D func(ctx uintptr, typ int32, n int64) *TensorHead `lib:"ggml-base" c:"ggml_new_tensor_1d"`
+	GELU        func(ctx uintptr, of *TensorHead) *TensorHead     `lib:"ggml-base" c:"ggml_gelu"`
+	GELUErf     func(ctx uintptr, of *TensorHead) *TensorHead     `lib:"ggml-base" c:"ggml_gelu_erf"`
+	GEGLU       func(ctx uintptr, of *TensorHead) *TensorHead     `lib:"ggml-base" c:"ggml_geglu"`
+	GEGLUErf    func(ctx uintptr, of *TensorHead) *TensorHead     `lib:"ggml-base" c:"ggml_geglu_erf"`
+	GetUnaryOp  func(*TensorHead) int32                           `lib:"ggml-base" c:"ggml_get_unary_op"`
+	GetGLUOp    func(*TensorHead) int32                           `lib:"ggml-base" c:"ggml_get_glu_op"`
+
 	BackendLoad func(path string) Reg `lib:"ggml" c:"ggml_backend_load"`
 	RegCount    func() uint64         `lib:"ggml" c:"ggml_backend_reg_count"`
 	RegGet      func(uint64) Reg      `lib:"ggml" c:"ggml_backend_reg_get"`

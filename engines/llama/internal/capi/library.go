@@ -62,6 +62,9 @@ func Open(dir string, emit func(Level, string)) (*Library, error) {
 	if err := checkLayout(l.ModelDefaultParams(), l.ContextDefaultParams()); err != nil {
 		return nil, fmt.Errorf("the library in %s calls itself llama.cpp %s, but %w", dir, l.LlamaCPP, err)
 	}
+	if err := l.readGELU(); err != nil {
+		return nil, fmt.Errorf("the library in %s calls itself llama.cpp %s, but %w", dir, l.LlamaCPP, err)
+	}
 	l.GGML = l.GGMLVersion()
 	sink.mu.Lock()
 	sink.emit = emit

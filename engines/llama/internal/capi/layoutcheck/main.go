@@ -18,9 +18,14 @@ func main() {
 		"struct llama_model_params":   capi.ModelParams{},
 		"struct llama_context_params": capi.ContextParams{},
 		"struct llama_batch":          capi.Batch{},
+		"struct ggml_tensor":          capi.TensorHead{}, // its beginning
 	} {
 		t := reflect.TypeOf(s)
-		fmt.Printf("_Static_assert(sizeof(%s) == %d, \"size of %s\");\n", name, t.Size(), name)
+		equal := "=="
+		if t == reflect.TypeFor[capi.TensorHead]() {
+			equal = ">="
+		}
+		fmt.Printf("_Static_assert(sizeof(%s) %s %d, \"size of %s\");\n", name, equal, t.Size(), name)
 		for i := range t.NumField() {
 			f := t.Field(i)
 			if f.Name == "_" {
