@@ -70,7 +70,8 @@ lint: ## gofumpt, vet, golangci-lint, govulncheck.
 	@test -z "$$($(GO) run $(GOFUMPT) -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	GOOS=windows $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake
-	GOOS=darwin $(GO) vet ./protocol ./workerkit ./host ./engines/fake ./cmd/worker-fake ./engines/coreml/... ./cmd/worker-ane
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...
 	$(GO) run $(GOLANGCI_LINT) run
 	@$(GO) run $(GOVULNCHECK) ./... || { test $$? -ne 3 && echo "govulncheck could not run (its database is fetched at run time)"; }
 

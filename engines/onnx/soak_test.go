@@ -1,4 +1,4 @@
-//go:build soak
+//go:build cgo && soak
 
 package onnx
 
