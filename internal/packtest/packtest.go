@@ -33,14 +33,11 @@ func Tar(t testing.TB, entries ...Entry) []byte {
 		archive := tar.NewWriter(w)
 		for _, e := range entries {
 			h := e.Header
-			if h.Mode == 0 {
-				h.Mode = 0o644
-			}
 			if h.Typeflag == 0 {
 				h.Typeflag = tar.TypeReg
 			}
-			if h.Typeflag == tar.TypeReg && h.Size == 0 {
-				h.Size = int64(len(e.Content))
+			if h.Typeflag == tar.TypeReg {
+				h.Mode, h.Size = 0o644, int64(len(e.Content))
 			}
 			if err := archive.WriteHeader(&h); err != nil {
 				return err

@@ -24,6 +24,11 @@ func Tar(dst string, src io.Reader, packed int64) (diskcache.Content, error) {
 		return diskcache.Content{}, err
 	}
 	defer r.Close()
+	return untar(dst, r)
+}
+
+// untar is Tar of the archive itself.
+func untar(dst string, r io.Reader) (diskcache.Content, error) {
 	if err := os.Mkdir(dst, privateDir); err != nil {
 		return diskcache.Content{}, &WriteError{err}
 	}
