@@ -1,5 +1,3 @@
-//go:build llama
-
 package llama
 
 import (
@@ -11,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,40 +30,45 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestReference holds every precision to sentence-transformers in fp32. llama.cpp
-// computes GELU by its tanh form, BERT was trained with the erf form: that alone
-// is the distance of f32. What f16 and q8_0 add shows most where there is little
-// text, in rows of a few tokens and of random ids.
+// TestReference holds every precision to sentence-transformers in fp32, over the
+// rows that are hardest for f16 and q8_0 (few tokens, random ids) and some of all
+// lengths; `make certify` takes all of them. With llama.cpp's own GELU f32 is where
+// the last line says.
 func TestReference(t *testing.T) {
 	s, err := suites.Load("all-minilm-l6-v2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	hardest := []int{0, 204, 245, 261, 288, 337, 354, 355}
-	for name, least := range map[string]struct{ texts, all float64 }{
-		"minilm-gguf-f32":  {0.99999, 0.99999},
-		"minilm-gguf-f16":  {0.99999, 0.99998},
-		"minilm-gguf-q8_0": {0.999, 0.998},
+	hardest := []int{0, 204, 245, 261, 288, 337, 354}
+	rows, reference := [][]int32{}, [][]float32{}
+	texts := map[int]bool{}
+	for i, in := range s.Inputs {
+		if i%12 == 0 && len(in.IDs) <= 128 || slices.Contains(hardest, i) {
+			texts[len(rows)] = in.Text != nil && len(in.IDs) >= 24
+			rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
+		}
+	}
+	for _, c := range []struct {
+		name, config string
+		least, text  float64 // cosines: of every row, of a text of 24 ids or more
+		most         float64
+	}{
+		{"minilm-gguf-f32", "", 0.9999998, 0.9999998, 1},
+		{"minilm-gguf-f16", "", 0.999998, 0.999999, 1},
+		{"minilm-gguf-q8_0", "", 0.9975, 0.9985, 0.9995},
+		{"minilm-gguf-f32", `{"gelu": "tanh"}`, 0.99999, 0.99999, 0.999995},
 	} {
-		rows, reference := [][]int32{}, [][]float32{}
-		texts := map[int]bool{}
-		for i, in := range s.Inputs {
-			if i%6 == 0 || slices.Contains(hardest, i) { // some of all lengths: all of them take a minute
-				texts[len(rows)] = in.Text != nil && len(in.IDs) >= 24
-				rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
-			}
-		}
 		lowest, lowestText := 1.0, 1.0
-		for i, v := range embed(t, loadAsset(t, name, ""), workerkit.PoolingMean, rows...) {
-			c := cosine(v, reference[i])
-			lowest = min(lowest, c)
+		for i, v := range embed(t, loadAsset(t, c.name, c.config), workerkit.PoolingMean, rows...) {
+			cos := cosine(v, reference[i])
+			lowest = min(lowest, cos)
 			if texts[i] {
-				lowestText = min(lowestText, c)
+				lowestText = min(lowestText, cos)
 			}
 		}
-		t.Logf("%s: %d rows, least cosine %.7f, of texts %.7f", name, len(rows), lowest, lowestText)
-		if lowest < least.all || lowestText < least.texts {
-			t.Errorf("%s: want %v", name, least)
+		t.Logf("%s %s: %d rows, least cosine %.8f, of texts %.8f", c.name, c.config, len(rows), lowest, lowestText)
+		if lowest < c.least || lowestText < c.text || lowest > c.most {
+			t.Errorf("%s %s: want %v, texts %v, and no more than %v", c.name, c.config, c.least, c.text, c.most)
 		}
 	}
 }
@@ -91,19 +95,20 @@ func TestPoolingsDiffer(t *testing.T) {
 }
 
 // sameVector is how far the directions of one row's vectors may lie apart, by the
-// largest difference of a component after normalising. llama.cpp looks GELU up in
-// a table of f16, which turns another order of a sum into steps: up to 1.1e-4 was
-// seen.
-const sameVector = 2e-4
+// largest difference of a component after normalising. llama.cpp's fused attention
+// takes keys and values in f16, and a short row alone is computed without it: up to
+// 6.4e-5 was seen.
+const sameVector = 1e-4
 
 // TestARowIsTheSameInAnyBatch: alone, beside long and short rows, in batches of
 // every size round the powers of two, and of the greatest length.
 func TestARowIsTheSameInAnyBatch(t *testing.T) {
 	m := loadAsset(t, "minilm-gguf-f32", "")
-	rows := [][]int32{row(3, 1), row(512, 2), row(511, 3), row(2, 4), row(200, 5), {7592}, row(17, 6), row(63, 7), row(64, 8)}
+	rows := [][]int32{row(3, 1), row(512, 2), row(2, 4), row(200, 5), {7592}, row(17, 6), row(63, 7), row(64, 8)}
 	for i := range 55 {
 		rows = append(rows, row(2+i%7, int32(10+i)))
 	}
+	rows = append(rows, row(511, 3))
 	var alone [][]float32
 	for _, r := range rows {
 		alone = append(alone, embed(t, m, workerkit.PoolingMean, r)...)
@@ -115,14 +120,18 @@ func TestARowIsTheSameInAnyBatch(t *testing.T) {
 			}
 		}
 	}
-	// 64 rows of one token, and more rows than one batch has sequences.
-	for _, n := range []int{64, 65, 130} {
+	var single [][]float32
+	for i := range 5 {
+		single = append(single, embed(t, m, workerkit.PoolingCLS, []int32{int32(2000 + i)})...)
+	}
+	// Rows of one token, up to more rows than one batch has sequences.
+	for _, n := range []int{1, 2, 15, 16, 17, 64, 65, 130} {
 		ids := make([][]int32, n)
 		for i := range ids {
 			ids[i] = []int32{int32(2000 + i%5)}
 		}
 		for i, v := range embed(t, m, workerkit.PoolingCLS, ids...) {
-			if d := directionDiff(v, embed(t, m, workerkit.PoolingCLS, ids[i])[0]); d > sameVector {
+			if d := directionDiff(v, single[i%5]); d > sameVector {
 				t.Errorf("row %d of %d rows of one token: differs by %v", i, n, d)
 			}
 		}
@@ -149,7 +158,7 @@ func TestRepeatsAreBitEqual(t *testing.T) {
 	m := loadAsset(t, "minilm-gguf-f32", "")
 	rows := [][]int32{row(5, 1), row(120, 2), row(33, 3)}
 	want := embed(t, m, workerkit.PoolingMean, rows...)
-	for range 20 {
+	for range 8 {
 		for i, v := range embed(t, m, workerkit.PoolingMean, rows...) {
 			if !slices.Equal(v, want[i]) {
 				t.Fatalf("row %d differs from the first run", i)
@@ -189,12 +198,14 @@ func TestTheEndOfTheModuleStopsAComputation(t *testing.T) {
 	for i := range rows {
 		rows[i] = row(512, int32(i))
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := m.(workerkit.Embedder).Embed(ctx, rows, workerkit.PoolingMean); !errors.Is(err, context.Canceled) {
-		t.Fatalf("got %v", err) // all of it would take a minute
-	}
-	if _, err := m.(workerkit.Embedder).Embed(ctx, rows[:1], workerkit.PoolingMean); !errors.Is(err, context.Canceled) {
+	e := m.(workerkit.Embedder)
+	stopsInTime(t, func(ctx context.Context) error {
+		_, err := e.Embed(ctx, rows, workerkit.PoolingMean) // all of it would take a minute
+		return err
+	})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Embed(ended, rows[:1], workerkit.PoolingMean); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: got %v", err)
 	}
 	// The model is as good as before.
@@ -204,20 +215,47 @@ func TestTheEndOfTheModuleStopsAComputation(t *testing.T) {
 	}
 }
 
+// stopsInTime cancels a long computation in its midst, and wants it back within 100
+// ms. On a machine that is busy with other tests one try may have to wait for a core,
+// so the quickest of some is taken.
+func stopsInTime(t *testing.T, compute func(context.Context) error) {
+	t.Helper()
+	quickest := time.Hour
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var canceled atomic.Int64
+		time.AfterFunc(50*time.Millisecond, func() {
+			canceled.Store(time.Now().UnixNano())
+			cancel()
+		})
+		if err := compute(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+		quickest = min(quickest, time.Since(time.Unix(0, canceled.Load())))
+	}
+	if quickest > 100*time.Millisecond {
+		t.Errorf("the quickest of 5 tries came back %v after its end", quickest)
+	}
+}
+
 // TestCallsFromManyGoroutinesKeepOneThreadPool: an OpenMP build would make a pool
 // of threads for each thread that calls it.
 func TestCallsFromManyGoroutinesKeepOneThreadPool(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts threads in /proc")
 	}
-	m := loadAsset(t, "minilm-gguf-f32", `{"threads": 2}`)
-	embed(t, m, workerkit.PoolingMean, row(9, 1))
+	m, err := loadBytes(t, tinyBERT().file.Bytes(), `{"threads": 2}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := []int32{1, 5, 39, 2}
+	embed(t, m, workerkit.PoolingMean, row)
 	before := threads(t)
-	for range 50 {
+	for range 20 {
 		done := make(chan error)
 		go func() {
 			runtime.LockOSThread() // a thread of its own, which ends with it
-			_, err := m.(workerkit.Embedder).Embed(t.Context(), [][]int32{row(9, 1)}, workerkit.PoolingMean)
+			_, err := m.(workerkit.Embedder).Embed(t.Context(), [][]int32{row}, workerkit.PoolingMean)
 			done <- err
 		}()
 		if err := <-done; err != nil {
@@ -225,7 +263,7 @@ func TestCallsFromManyGoroutinesKeepOneThreadPool(t *testing.T) {
 		}
 	}
 	if after := threads(t); after > before+10 {
-		t.Errorf("%d threads before, %d after 50 calls", before, after)
+		t.Errorf("%d threads before, %d after 20 calls", before, after)
 	}
 }
 

@@ -1,5 +1,3 @@
-//go:build llama
-
 package llama
 
 import (
@@ -67,11 +65,25 @@ func asset(tb testing.TB, name string) string {
 	return path
 }
 
+// oneThread gives a runtime_config in JSON a single thread where it names no
+// number: llama.cpp's threads spin while they wait for one another, and other
+// packages' tests run on the same cores.
+func oneThread(config string) jsontext.Value {
+	switch rest, given := strings.CutPrefix(config, "{"); {
+	case !given:
+		return jsontext.Value(`{"threads": 1}`)
+	case strings.Contains(config, optThreads):
+		return jsontext.Value(config)
+	default:
+		return jsontext.Value(`{"threads": 1, ` + rest)
+	}
+}
+
 // loadFile loads a file as workerkit does, with a runtime_config in JSON.
 func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
 	tb.Helper()
 	e := open(tb)
-	c, err := workerkit.DecodeConfig(e.Info().Options, jsontext.Value(config))
+	c, err := workerkit.DecodeConfig(e.Info().Options, oneThread(config))
 	if err != nil {
 		return nil, err
 	}

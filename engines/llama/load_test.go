@@ -1,5 +1,3 @@
-//go:build llama
-
 package llama
 
 import (
@@ -175,7 +173,7 @@ func TestLoadAndCloseGiveMemoryBack(t *testing.T) {
 	}
 	path := asset(t, "minilm-gguf-f16")
 	e := open(t)
-	c, err := workerkit.DecodeConfig(e.Info().Options, nil)
+	c, err := workerkit.DecodeConfig(e.Info().Options, oneThread(""))
 	if err != nil {
 		t.Fatal(err)
 	}
