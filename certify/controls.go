@@ -3,15 +3,9 @@ package certify
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/synapse-module/workers/certify/gate"
-	"github.com/synapse-module/workers/certify/suite"
-	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -33,7 +27,7 @@ type subset struct {
 	got  [][]float32 // what the worker gave for them, alone
 }
 
-func (m *measurement) controlRows() subset {
+func (m *embedding) controlRows() subset {
 	var s subset
 	for _, i := range spread(len(m.rows), controlRows) {
 		s.ids = append(s.ids, m.ids[i])
@@ -45,7 +39,7 @@ func (m *measurement) controlRows() subset {
 }
 
 // controls does what is wrong on purpose and expects the gates to say so.
-func (m *measurement) controls(ctx context.Context) error {
+func (m *embedding) controls(ctx context.Context) error {
 	c, s := m.suite.Controls, m.controlRows()
 	cosine := func(got [][]float32) []gate.Check { return gate.Cosine(s.ids, got, s.want, *m.gates.Cosine) }
 	if c.ShuffledRows {
@@ -71,16 +65,18 @@ func (m *measurement) controls(ctx context.Context) error {
 			return err
 		}
 	}
-	if f := m.artifact.FlippedByte; f != nil {
-		return m.flippedByte(ctx, *f, s, cosine)
-	}
-	return nil
+	return m.wrongLoads(ctx, func(ctx context.Context, name string) ([]gate.Check, error) {
+		m.begin("control: "+name, len(s.rows))
+		got, err := m.embed(ctx, s.rows, inOrder(len(s.rows)), controlBatch, m.faithful())
+		if err != nil {
+			return nil, err
+		}
+		return cosine(got), nil
+	})
 }
 
-func (m *measurement) caught(c gate.Control) { m.result.Controls = append(m.result.Controls, c) }
-
 // control embeds rows in a wrong way and holds them to the gate that must say so.
-func (m *measurement) control(ctx context.Context, name string, rows [][]int32, wrong ask, judge func([][]float32) []gate.Check) error {
+func (m *embedding) control(ctx context.Context, name string, rows [][]int32, wrong ask, judge func([][]float32) []gate.Check) error {
 	m.begin("control: "+name, len(rows))
 	got, err := m.embed(ctx, rows, inOrder(len(rows)), controlBatch, wrong)
 	switch {
@@ -103,78 +99,4 @@ func withoutEnds(rows [][]int32) [][]int32 {
 		}
 	}
 	return out
-}
-
-// flippedByte loads a copy of the artifact with one byte changed, under a digest
-// that fits: whoever checks nothing but digests would trust it.
-func (m *measurement) flippedByte(ctx context.Context, f suite.FlippedByte, s subset, judge func([][]float32) []gate.Check) error {
-	const name = "flipped_byte"
-	dir, err := os.MkdirTemp("", "certify-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, filepath.Base(m.path))
-	digest, err := flippedCopy(path, m.path, f)
-	if err != nil {
-		return fmt.Errorf("control %s: %w", name, err)
-	}
-	faithful := m.ref
-	loaded, err := m.worker.Load(ctx, host.LoadRequest{Path: path, Digest: digest, Format: m.artifact.Format, Config: m.config()})
-	var refusal *protocol.Error
-	if errors.As(err, &refusal) {
-		m.caught(gate.RefusedControl(name, err))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	m.ref = loaded.Ref
-	defer func() { m.ref = faithful }()
-	m.begin("control: "+name, len(s.rows))
-	got, err := m.embed(ctx, s.rows, inOrder(len(s.rows)), controlBatch, m.faithful())
-	if errors.As(err, &refusal) {
-		m.caught(gate.RefusedControl(name, err))
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	m.caught(gate.NewControl(name, judge(got)))
-	return nil
-}
-
-// flippedCopy copies a file with one byte changed, and returns its digest.
-func flippedCopy(to, from string, f suite.FlippedByte) (protocol.Digest, error) {
-	src, err := os.Open(from)
-	if err != nil {
-		return "", err
-	}
-	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	defer dst.Close()
-	if _, err := io.Copy(dst, src); err != nil {
-		return "", err
-	}
-	var b [1]byte
-	if _, err := dst.ReadAt(b[:], f.Offset); err != nil {
-		return "", fmt.Errorf("%s has no byte %d: %w", from, f.Offset, err)
-	}
-	b[0] ^= byte(f.Mask)
-	if _, err := dst.WriteAt(b[:], f.Offset); err != nil {
-		return "", err
-	}
-	if _, err := dst.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	return protocol.FileDigest(dst)
-}
-
-// fatal says that an error is no answer of the worker.
-func fatal(err error) bool {
-	var refusal *protocol.Error
-	return err != nil && !errors.As(err, &refusal)
 }

@@ -9,7 +9,7 @@ import (
 
 // company embeds all rows again in batches of each size, in another order each
 // time, and holds each row to itself alone.
-func (m *measurement) company(ctx context.Context) error {
+func (m *embedding) company(ctx context.Context) error {
 	inv := m.gates.Invariance
 	for _, size := range inv.Batches {
 		figure := fmt.Sprintf("shuffled, batches of %d", size)
@@ -25,7 +25,7 @@ func (m *measurement) company(ctx context.Context) error {
 
 // besideLongest embeds rows of all lengths, each in a batch of two with the
 // longest row that passes: where padding can do the most harm.
-func (m *measurement) besideLongest(ctx context.Context) error {
+func (m *embedding) besideLongest(ctx context.Context) error {
 	inv := m.gates.Invariance
 	chosen := spread(len(m.rows), inv.BesideLongest)
 	m.begin("beside the longest row", 2*len(chosen))
@@ -45,7 +45,7 @@ func (m *measurement) besideLongest(ctx context.Context) error {
 }
 
 // repeats embeds one batch again and again.
-func (m *measurement) repeats(ctx context.Context) error {
+func (m *embedding) repeats(ctx context.Context) error {
 	g := m.gates.Repeats
 	var ids []string
 	var rows [][]int32

@@ -11,7 +11,7 @@ import (
 	"github.com/synapse-module/workers/protocol"
 )
 
-// measurement is one artifact in one worker.
+// measurement is one artifact in one worker: what all tasks have in common.
 type measurement struct {
 	job
 	gates    suite.Gates
@@ -19,16 +19,16 @@ type measurement struct {
 	worker   *host.Worker
 	ref      string // the loaded model
 
-	// ids, rows and want are the inputs that the worker states it takes; the
-	// max_tokens gate fails where that is not all of them.
-	ids  []string
-	rows [][]int32
-	want [][]float32
-
-	alone   [][]float32 // the vector of each row, alone in its batch
-	longest []int32     // a row of exactly the stated maximum
-
 	result ArtifactResult
+}
+
+// task measures what a suite's task is about.
+type task interface {
+	// prepare reads the answers to LOAD and DESCRIBE, before anything is asked.
+	prepare() error
+
+	// steps are run one after the other.
+	steps(o Options) []func(context.Context) error
 }
 
 func newMeasurement(j job, o Options) *measurement {
@@ -42,19 +42,28 @@ func newMeasurement(j job, o Options) *measurement {
 	}
 }
 
+func (m *measurement) task() task {
+	switch m.suite.Task {
+	case suite.Rerank:
+		return newRanking(m)
+	case suite.Generate:
+		return newGeneration(m)
+	default:
+		return newEmbedding(m)
+	}
+}
+
 // all runs every gate and control. A refusal of what the suite may ask for is a
 // failed check; the error is of what could not be measured.
 func (m *measurement) all(ctx context.Context, o Options) error {
 	if err := m.load(ctx); err != nil {
 		return err
 	}
-	steps := []func(context.Context) error{
-		m.quality, m.people, m.placement, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls,
+	t := m.task()
+	if err := t.prepare(); err != nil {
+		return err
 	}
-	if o.Performance && m.suite.Performance != nil {
-		steps = append(steps, func(ctx context.Context) error { return m.performance(ctx, o) })
-	}
-	for _, step := range steps {
+	for _, step := range append([]func(context.Context) error{m.placement}, t.steps(o)...) {
 		err := step(ctx)
 		var refusal *protocol.Error
 		if errors.As(err, &refusal) {
@@ -79,38 +88,28 @@ func (m *measurement) begin(stage string, steps int) {
 // load loads the artifact and asks what it is.
 func (m *measurement) load(ctx context.Context) error {
 	m.begin("load", 1)
-	loaded, err := m.worker.Load(ctx, host.LoadRequest{Path: m.path, Digest: m.artifact.Digest, Format: m.artifact.Format, Config: m.config()})
+	loaded, err := m.worker.Load(ctx, host.LoadRequest{Path: m.path, Digest: m.artifact.Digest, Format: m.artifact.Format, Config: configOf(m.artifact.RuntimeConfig)})
 	if err != nil {
 		return fmt.Errorf("LOAD of %s: %w", m.path, err)
 	}
 	m.ref = loaded.Ref
 	m.result.ColdLoadMS = loaded.ColdLoad.Milliseconds()
-	if loaded.Dims != m.suite.Model.Dims {
+	if loaded.Dims != m.suite.Model.Dims && m.suite.Task == suite.Embed {
 		return fmt.Errorf("the worker says that the model has %d dims, the suite's reference has %d: another model, or another suite", loaded.Dims, m.suite.Model.Dims)
 	}
 	if m.result.Model, err = m.worker.Describe(ctx, m.ref); err != nil {
 		return fmt.Errorf("DESCRIBE: %w", err)
 	}
-	if err := m.statedLimit(); err != nil {
-		return err
-	}
-	for i, in := range m.suite.Inputs {
-		if len(in.IDs) <= m.result.Model.MaxTokens {
-			m.ids = append(m.ids, in.ID)
-			m.rows = append(m.rows, in.IDs)
-			m.want = append(m.want, m.suite.Reference[i])
-		}
-	}
 	m.observer.Advance(1)
-	return nil
+	return m.statedLimit()
 }
 
-// config is the artifact's runtime_config, nil for the engine's defaults.
-func (m *measurement) config() any {
-	if m.artifact.RuntimeConfig == nil {
+// configOf is a runtime_config, nil for the engine's defaults.
+func configOf(c map[string]any) any {
+	if c == nil {
 		return nil
 	}
-	return m.artifact.RuntimeConfig
+	return c
 }
 
 // statedLimit refuses a max_tokens of which no row can be sent.
@@ -123,33 +122,15 @@ func (m *measurement) statedLimit() error {
 	return nil
 }
 
-// ask names a pooling, and whether vectors are scaled to length 1.
-type ask struct {
-	pooling   string
-	normalize bool
-}
-
-func (m *measurement) faithful() ask {
-	return ask{m.suite.Model.Pooling, m.suite.Model.Normalize}
-}
-
-// embed embeds the given rows, batch by batch in the given order, and returns
-// their vectors in the order of rows.
-func (m *measurement) embed(ctx context.Context, rows [][]int32, order []int, size int, a ask) ([][]float32, error) {
-	out := make([][]float32, len(rows))
-	for _, batch := range batches(order, size) {
-		q := host.EmbedRequest{Model: m.ref, Pooling: a.pooling, Normalize: a.normalize}
-		for _, i := range batch {
-			q.Rows = append(q.Rows, rows[i])
-		}
-		v, err := m.worker.Embed(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for n, i := range batch {
-			out[i] = v.Row(n)
-		}
-		m.observer.Advance(len(batch))
+// placement asks where the worker plans to run the model.
+func (m *measurement) placement(ctx context.Context) error {
+	if m.gates.Placement == nil {
+		return nil
 	}
-	return out, nil
+	pong, err := m.worker.Ping(ctx)
+	if err != nil {
+		return err
+	}
+	m.add(gate.Placement(*m.gates.Placement, pong.PlacementShare, m.result.Model.Placement)...)
+	return nil
 }

@@ -12,7 +12,7 @@ const peopleBatch = 32
 
 // people embeds the texts that people judged and holds the agreement with them
 // to the reference's.
-func (m *measurement) people(ctx context.Context) error {
+func (m *embedding) people(ctx context.Context) error {
 	if m.gates.People == nil {
 		return nil
 	}
@@ -31,7 +31,13 @@ func (m *measurement) people(ctx context.Context) error {
 		m.result.People = append(m.result.People, Judged{Set: p.Set, Ours: gate.Similarity(got[index[p.A]], got[index[p.B]]), Score: p.Score})
 	}
 	for _, set := range m.suite.People.Sets {
-		m.add(gate.People(set, m.judgements.Pairs, got, index, *m.gates.People)...)
+		checks := gate.People(set, m.judgements.Pairs, got, index, *m.gates.People)
+		m.add(checks...)
+		m.result.Agreement = append(m.result.Agreement, Agreement{
+			Set: set.Name, Pairs: set.Pairs,
+			Pearson:  Correlation{checks[0].Value, set.Pearson},
+			Spearman: Correlation{checks[1].Value, set.Spearman},
+		})
 	}
 	return nil
 }

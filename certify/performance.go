@@ -45,12 +45,12 @@ type Memory struct {
 }
 
 // performance measures in a fresh worker, so that nothing is warm.
-func (m *measurement) performance(ctx context.Context, o Options) (err error) {
+func (m *embedding) performance(ctx context.Context, o Options) (err error) {
 	w, err := host.Start(ctx, spec(o, m.artifact))
 	if err != nil {
 		return err
 	}
-	fresh := &measurement{job: m.job, gates: m.gates, observer: m.observer, worker: w}
+	fresh := newEmbedding(&measurement{job: m.job, gates: m.gates, observer: m.observer, worker: w})
 	defer func() {
 		if err != nil {
 			w.Kill()
@@ -70,11 +70,14 @@ func (m *measurement) performance(ctx context.Context, o Options) (err error) {
 	return w.Close(ctx)
 }
 
-func (m *measurement) perform(ctx context.Context, self *process.Process) (*Performance, error) {
+func (m *embedding) perform(ctx context.Context, self *process.Process) (*Performance, error) {
 	t := m.suite.Performance
 	p := new(Performance)
 	started := time.Now()
 	if err := m.load(ctx); err != nil {
+		return nil, err
+	}
+	if err := m.prepare(); err != nil {
 		return nil, err
 	}
 	p.ColdLoadMS = milliseconds(time.Since(started))
@@ -101,14 +104,14 @@ func (m *measurement) perform(ctx context.Context, self *process.Process) (*Perf
 }
 
 // timed embeds rows of so many tokens and returns how long that took.
-func (m *measurement) timed(ctx context.Context, rows, tokens int) (time.Duration, error) {
+func (m *embedding) timed(ctx context.Context, rows, tokens int) (time.Duration, error) {
 	row := rowOfLength(m.longestInput(), min(tokens, m.result.Model.MaxTokens))
 	started := time.Now()
 	_, err := m.embed(ctx, slices.Repeat([][]int32{row}, rows), inOrder(rows), rows, m.faithful())
 	return time.Since(started), err
 }
 
-func (m *measurement) shape(ctx context.Context, s suite.Shape, n int) (Shape, error) {
+func (m *embedding) shape(ctx context.Context, s suite.Shape, n int) (Shape, error) {
 	m.begin(fmt.Sprintf("speed of %d × %d tokens", s.Rows, s.Tokens), n*s.Rows)
 	took := make([]float64, n)
 	total := 0.0
@@ -130,7 +133,7 @@ func (m *measurement) shape(ctx context.Context, s suite.Shape, n int) (Shape, e
 }
 
 // memory embeds batches of varied shape and watches what stays resident.
-func (m *measurement) memory(ctx context.Context, self *process.Process, out *Memory) error {
+func (m *embedding) memory(ctx context.Context, self *process.Process, out *Memory) error {
 	t := m.suite.Performance
 	m.begin("memory", t.MemoryBatches)
 	random := rand.New(rand.NewPCG(shuffleSeed, 0))
@@ -154,7 +157,7 @@ func (m *measurement) memory(ctx context.Context, self *process.Process, out *Me
 }
 
 // idle watches the processor time of a worker that has nothing to do.
-func (m *measurement) idle(ctx context.Context, self *process.Process) (float64, error) {
+func (m *embedding) idle(ctx context.Context, self *process.Process) (float64, error) {
 	m.begin("idle", 1)
 	before, err := self.TimesWithContext(ctx)
 	if err != nil {

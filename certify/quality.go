@@ -9,7 +9,7 @@ import (
 )
 
 // quality embeds every row alone and holds the vectors to the reference.
-func (m *measurement) quality(ctx context.Context) (err error) {
+func (m *embedding) quality(ctx context.Context) (err error) {
 	m.begin("alone", len(m.rows))
 	if m.alone, err = m.embed(ctx, m.rows, inOrder(len(m.rows)), 1, m.faithful()); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (m *measurement) quality(ctx context.Context) (err error) {
 const similarPairs = 400
 
 // similarities compares a sample of pairs, the same in every run.
-func (m *measurement) similarities() {
+func (m *embedding) similarities() {
 	random := rand.New(rand.NewPCG(shuffleSeed, 0))
 	for range similarPairs {
 		a, b := random.IntN(len(m.rows)), random.IntN(len(m.rows))
@@ -46,7 +46,7 @@ func (m *measurement) similarities() {
 }
 
 // qualityOf holds vectors of all rows to the reference.
-func (m *measurement) qualityOf(got [][]float32) []gate.Check {
+func (m *embedding) qualityOf(got [][]float32) []gate.Check {
 	g := m.gates
 	checks := []gate.Check{gate.Finite(m.ids, got)}
 	checks = append(checks, gate.Cosine(m.ids, got, m.want, *g.Cosine)...)
@@ -65,7 +65,7 @@ func (m *measurement) qualityOf(got [][]float32) []gate.Check {
 }
 
 // tagged returns the indices of m.rows that have the tag.
-func (m *measurement) tagged(tag string) []int {
+func (m *embedding) tagged(tag string) []int {
 	var found []int
 	for _, i := range m.suite.Tagged(tag) {
 		if at := slices.Index(m.ids, m.suite.Inputs[i].ID); at >= 0 {
@@ -75,21 +75,8 @@ func (m *measurement) tagged(tag string) []int {
 	return found
 }
 
-// placement asks where the worker plans to run the model.
-func (m *measurement) placement(ctx context.Context) error {
-	if m.gates.Placement == nil {
-		return nil
-	}
-	pong, err := m.worker.Ping(ctx)
-	if err != nil {
-		return err
-	}
-	m.add(gate.Placement(*m.gates.Placement, pong.PlacementShare, m.result.Model.Placement)...)
-	return nil
-}
-
 // maxTokens asks for a row of the stated maximum and for one of a token more.
-func (m *measurement) maxTokens(ctx context.Context) error {
+func (m *embedding) maxTokens(ctx context.Context) error {
 	stated := m.result.Model.MaxTokens
 	m.begin("max_tokens", 2)
 	like := m.longestInput()
@@ -111,7 +98,7 @@ func (m *measurement) maxTokens(ctx context.Context) error {
 }
 
 // longestInput is the longest row of the suite.
-func (m *measurement) longestInput() []int32 {
+func (m *embedding) longestInput() []int32 {
 	var longest []int32
 	for _, in := range m.suite.Inputs {
 		if len(in.IDs) > len(longest) {

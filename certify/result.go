@@ -7,6 +7,7 @@ import (
 	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/machine"
+	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/host"
 	"github.com/synapse-module/workers/protocol"
 )
@@ -81,6 +82,7 @@ type Worker struct {
 type SuiteResult struct {
 	Name       string            `json:"name"`
 	Title      string            `json:"title"`
+	Task       suite.Task        `json:"task"`
 	Digest     protocol.Digest   `json:"digest"` // of the suite's folder
 	Model      string            `json:"model"`
 	Inputs     int               `json:"inputs"`
@@ -107,7 +109,50 @@ type ArtifactResult struct {
 
 	Similarities []Similarity `json:"similarities"` // of a sample of pairs of inputs
 	People       []Judged     `json:"people,omitempty"`
+	Agreement    []Agreement  `json:"agreement,omitempty"` // with people
+	Pairs        []Scored     `json:"pairs,omitempty"`     // of a rerank suite
+	Answers      []Answered   `json:"answers,omitempty"`   // of a generate suite
 	Performance  *Performance `json:"performance,omitempty"`
+}
+
+// Agreement is how the similarities of one set of judgements correlate with what
+// people said: this worker's beside the reference's.
+type Agreement struct {
+	Set      string      `json:"set"`
+	Pairs    int         `json:"pairs"`
+	Pearson  Correlation `json:"pearson"`
+	Spearman Correlation `json:"spearman"`
+}
+
+// Correlation is one coefficient, of the worker and of the reference.
+type Correlation struct {
+	Ours      gate.Figure `json:"ours"`
+	Reference float64     `json:"reference"`
+}
+
+// Scored is what became of one pair of query and document, alone in its request.
+type Scored struct {
+	ID        string      `json:"id"` // of the document
+	Query     string      `json:"query"`
+	Text      *string     `json:"text"`   // of the document; null where the suite has only ids
+	Tokens    int         `json:"tokens"` // of the pair
+	Ours      gate.Figure `json:"ours"`
+	Reference float64     `json:"reference"`
+}
+
+// Answered is what became of one prompt.
+type Answered struct {
+	ID     string                `json:"id"`
+	Prompt string                `json:"prompt"`
+	Tokens int                   `json:"tokens"` // of the prompt
+	Text   string                `json:"text"`
+	NGen   int                   `json:"n_gen"`
+	Finish protocol.FinishReason `json:"finish"`
+
+	Reference string `json:"reference,omitempty"` // the reference's text
+	Equal     int    `json:"equal"`               // leading tokens that are the reference's
+	Grammar   string `json:"grammar,omitempty"`
+	Disobeys  string `json:"disobeys,omitempty"` // why the text is not what the grammar admits
 }
 
 // Similarity is how alike two inputs are to the worker and to the reference.
@@ -154,7 +199,7 @@ func newProblem(err error, w *host.Worker) *Problem {
 func (r *ArtifactResult) judge() {
 	r.Verdict = Passed
 	for _, c := range r.Controls {
-		if !c.Held {
+		if c.Void() {
 			r.Verdict = Void
 		}
 	}

@@ -51,6 +51,7 @@ type job struct {
 	artifact   suite.Artifact
 	path       string
 	judgements *suite.Judgements // nil where no gate is about people
+	others     map[string]string // paths of the artifacts that controls load in its place
 }
 
 // Run holds the worker to the suites, one artifact after the other, each in a
@@ -139,7 +140,11 @@ func plan(suites []*suite.Suite, engine string, o Options) ([]job, error) {
 			if err != nil {
 				return nil, err
 			}
-			jobs = append(jobs, job{s, a, path, judgements})
+			others, err := others(a, o)
+			if err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, job{s, a, path, judgements, others})
 		}
 		if len(jobs) == before && len(o.Only) == 0 {
 			return nil, &UsageError{fmt.Sprintf("suite %s has no artifact for the engine %q of this worker; it has: %s", s.Name, engine, artifactList(s))}
@@ -163,6 +168,22 @@ func judgements(s *suite.Suite, a suite.Artifact, o Options) (*suite.Judgements,
 	return s.People.Read(os.DirFS(dir), dir)
 }
 
+// others finds the artifacts that controls load in place of a.
+func others(a suite.Artifact, o Options) (map[string]string, error) {
+	found := map[string]string{}
+	for _, w := range a.WrongLoads {
+		if w.Artifact == "" {
+			continue
+		}
+		path, err := o.Locate(w.Artifact)
+		if err != nil {
+			return nil, &UsageError{err.Error()}
+		}
+		found[w.Artifact] = path
+	}
+	return found, nil
+}
+
 func artifactList(s *suite.Suite) string {
 	var names []string
 	for _, a := range s.Artifacts {
@@ -172,14 +193,11 @@ func artifactList(s *suite.Suite) string {
 }
 
 func newSuiteResult(s *suite.Suite) SuiteResult {
-	sr := SuiteResult{
-		Name: s.Name, Title: s.Title, Digest: s.Digest, Model: s.Model.Family, Inputs: len(s.Inputs),
+	inputs, tokens := s.Size()
+	return SuiteResult{
+		Name: s.Name, Title: s.Title, Task: s.Task, Digest: s.Digest, Model: s.Model.Family, Inputs: inputs, Tokens: tokens,
 		References: s.Provenance.Libraries, Runs: []ArtifactResult{},
 	}
-	for _, in := range s.Inputs {
-		sr.Tokens += len(in.IDs)
-	}
-	return sr
 }
 
 // measureJob runs one artifact in a fresh worker.

@@ -104,7 +104,7 @@ type Case struct {
 
 // Cases returns all cases in the order in which they are tried.
 func Cases() []Case {
-	return slices.Concat(startCases, handshakeCases, frameCases, requestCases, loadCases, embedCases, otherCases, endCases)
+	return slices.Concat(startCases, handshakeCases, frameCases, requestCases, loadCases, packedCases, embedCases, otherCases, endCases)
 }
 
 // skip says why a case is not tried.

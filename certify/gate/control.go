@@ -5,6 +5,7 @@ type Control struct {
 	Name    string  `json:"name"`              // as in suite.yaml
 	Held    bool    `json:"held"`              // it was caught
 	Refused string  `json:"refused,omitempty"` // the worker's own refusal, where that is how
+	Hidden  string  `json:"hidden,omitempty"`  // why the fault cannot show here: it was not run
 	Checks  []Check `json:"checks"`            // the gates that it met
 }
 
@@ -20,3 +21,13 @@ func NewControl(name string, checks []Check) Control {
 func RefusedControl(name string, refusal error) Control {
 	return Control{Name: name, Held: true, Refused: refusal.Error(), Checks: []Check{}}
 }
+
+// HiddenControl is a control whose fault cannot show on this machine, and that
+// was therefore not run. It says so, and makes no run void.
+func HiddenControl(name, why string) Control {
+	return Control{Name: name, Hidden: why, Checks: []Check{}}
+}
+
+// Void reports whether the control shows that the gates cannot tell right from
+// wrong: it was run and not caught.
+func (c Control) Void() bool { return !c.Held && c.Hidden == "" }

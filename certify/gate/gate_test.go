@@ -197,9 +197,9 @@ func TestMaxTokens(t *testing.T) {
 		failing       string
 	}{
 		"less than the suite's": {256, unit[0], nil, refusal, "stated"},
-		"max refused":           {512, nil, refusal, refusal, "rows of that length embedded"},
-		"max is NaN":            {512, []float32{nan}, nil, refusal, "rows of that length embedded"},
-		"max gives nothing":     {512, nil, nil, refusal, "rows of that length embedded"},
+		"max refused":           {512, nil, refusal, refusal, "rows of that length taken"},
+		"max is NaN":            {512, []float32{nan}, nil, refusal, "rows of that length taken"},
+		"max gives nothing":     {512, nil, nil, refusal, "rows of that length taken"},
 		"one more embedded":     {512, unit[0], nil, nil, "rows of one more refused"},
 		"one more is a crash":   {512, unit[0], nil, errors.New("crashed"), "rows of one more refused"},
 		"one more is a failure": {512, unit[0], nil, protocol.Errorf(protocol.CodeEngineFailed, "broadcast"), "rows of one more refused"},

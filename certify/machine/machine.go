@@ -54,3 +54,10 @@ func isaClass(c cpuid.CPUInfo) string {
 	}
 	return class
 }
+
+// Has reports whether this processor has an instruction-set extension, by the
+// name that an [Machine.ISA] has it under. It has none of an unknown name.
+func Has(extension string) bool {
+	id := cpuid.ParseFeature(extension)
+	return id != cpuid.UNKNOWN && cpuid.CPU.Supports(id)
+}

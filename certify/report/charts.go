@@ -93,7 +93,7 @@ func scatter(x, y string, points plotter.XYs, bounds ...plotter.XYs) (template.H
 	return svg(p)
 }
 
-// histogram draws how often values occur, and a limit where it lies near them.
+// histogram draws how often values occur, and a limit unless it is NaN.
 func histogram(x, y string, values plotter.Values, limit float64) (template.HTML, error) {
 	p := newChart(x, y)
 	h, err := plotter.NewHist(values, bins)
@@ -103,6 +103,9 @@ func histogram(x, y string, values plotter.Values, limit float64) (template.HTML
 	h.FillColor, h.LineStyle.Width = series, 0
 	p.Add(gridLines(), h)
 	_, _, _, most := h.DataRange()
+	if math.IsNaN(limit) {
+		return svg(p)
+	}
 	if err := addBounds(p, plotter.XYs{{X: limit, Y: 0}, {X: limit, Y: most}}); err != nil {
 		return "", err
 	}

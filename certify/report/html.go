@@ -23,8 +23,16 @@ var pageSource string
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"number": number, "limit": limit, "explain": explain, "seconds": func(s float64) string { return fmt.Sprintf("%.0f s", s) },
 	"lack":    func(c gate.Figure) string { return fmt.Sprintf("%.2g", 1-float64(c)) },
-	"clip":    func(s *string) string { return text.Snip(*s, clipPage, "…") },
+	"clip":    func(s string) string { return text.Snip(s, clipPage, "…") },
+	"deref":   func(s *string) string { return *s },
 	"compact": compact, "joined": strings.Join, "control": describeControl, "percent": func(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) },
+	"headline": func(r certify.ArtifactResult) string {
+		if c, ok := headline(r); ok {
+			return c.Gate + " " + c.Figure + " " + number(c.Value)
+		}
+		return ""
+	},
+	"size": size, "apart": func(p certify.Scored) string { return fmt.Sprintf("%.2g", apart(p)) },
 }).Parse(pageSource))
 
 // clipPage is how much of a text the page shows.
@@ -56,8 +64,9 @@ type pageData struct {
 type runData struct {
 	Suite certify.SuiteResult
 	certify.ArtifactResult
-	Charts []figure
-	Worst  []certify.Row
+	Charts     []figure
+	Worst      []certify.Row
+	WorstPairs []certify.Scored
 }
 
 // figure is a chart and what it shows.
@@ -78,8 +87,9 @@ func runOf(s certify.SuiteResult, run certify.ArtifactResult) (runData, error) {
 		return 0
 	})
 	d.Worst = d.Worst[:min(worstRows, len(d.Worst))]
+	d.WorstPairs = worstPairs(run.Pairs)
 	for _, draw := range []func(certify.ArtifactResult) ([]figure, error){
-		cosineCharts, similarityChart, peopleCharts, speedChart,
+		cosineCharts, similarityChart, peopleCharts, scoreCharts, answersChart, speedChart,
 	} {
 		figures, err := draw(run)
 		if err != nil {
@@ -196,6 +206,8 @@ func speedChart(run certify.ArtifactResult) ([]figure, error) {
 // describeControl says how a control was caught.
 func describeControl(c gate.Control) string {
 	switch i := slices.IndexFunc(c.Checks, func(k gate.Check) bool { return !k.Passed }); {
+	case c.Hidden != "":
+		return c.Hidden
 	case c.Refused != "":
 		return "the worker refused: " + c.Refused
 	case i >= 0:

@@ -44,6 +44,15 @@ func Table(w io.Writer, suite string, r certify.ArtifactResult) {
 			fmt.Fprintln(w, text.FgRed.Sprint(explain(r, c)))
 		}
 	}
+	for _, a := range r.Agreement {
+		fmt.Fprintf(w, "agreement with people, %s: Pearson %s (the reference %.6f), Spearman %s (%.6f), %d pairs\n",
+			a.Set, number(a.Pearson.Ours), a.Pearson.Reference, number(a.Spearman.Ours), a.Spearman.Reference, a.Pairs)
+	}
+	for _, c := range r.Controls {
+		if c.Hidden != "" {
+			fmt.Fprintln(w, text.FgYellow.Sprintf("not shown here: control %s: %s", c.Name, c.Hidden))
+		}
+	}
 	Verdict(w, suite, r)
 }
 
@@ -72,7 +81,9 @@ func speed(w io.Writer, p *certify.Performance) {
 
 func controlRow(c gate.Control) table.Row {
 	row := table.Row{"control", c.Name, "", "must fail", "", mark(c.Held, "caught", "PASSED")}
-	if c.Refused != "" {
+	if c.Hidden != "" {
+		row[5] = text.FgYellow.Sprint("not shown")
+	} else if c.Refused != "" {
 		row[2] = "refused"
 	} else if i := slices.IndexFunc(c.Checks, func(k gate.Check) bool { return !k.Passed }); i >= 0 {
 		row[1] = fmt.Sprintf("%s: %s %s", c.Name, c.Checks[i].Gate, c.Checks[i].Figure)
@@ -113,10 +124,37 @@ func summary(name string, r certify.ArtifactResult) string {
 		}
 	}
 	s := fmt.Sprintf("%s: %d of %d checks passed", name, len(r.Checks)-failed, len(r.Checks))
-	if i := slices.IndexFunc(r.Checks, func(c gate.Check) bool { return c.Gate == "cosine" && c.Figure == "min" }); i >= 0 {
-		s += ", min cosine " + number(r.Checks[i].Value)
+	if c, ok := headline(r); ok {
+		s += ", " + c.Gate + " " + c.Figure + " " + number(c.Value)
 	}
-	return s + fmt.Sprintf(", %d texts, %.1f s", len(r.Rows), r.Seconds)
+	return s + fmt.Sprintf(", %s, %.1f s", size(r), r.Seconds)
+}
+
+// headlines are the checks of which the first that a run has stands for it.
+var headlines = []gate.Check{
+	{Gate: "cosine", Figure: "min"}, {Gate: "score", Figure: "max error"}, {Gate: "greedy", Figure: "least leading tokens equal"},
+}
+
+// headline is the check that stands for a run where there is room for one.
+func headline(r certify.ArtifactResult) (gate.Check, bool) {
+	for _, h := range headlines {
+		if i := slices.IndexFunc(r.Checks, func(c gate.Check) bool { return c.Gate == h.Gate && c.Figure == h.Figure }); i >= 0 {
+			return r.Checks[i], true
+		}
+	}
+	return gate.Check{}, false
+}
+
+// size says how much was asked.
+func size(r certify.ArtifactResult) string {
+	switch {
+	case len(r.Pairs) > 0:
+		return fmt.Sprintf("%d pairs", len(r.Pairs))
+	case len(r.Answers) > 0:
+		return fmt.Sprintf("%d prompts", len(r.Answers))
+	default:
+		return fmt.Sprintf("%d texts", len(r.Rows))
+	}
 }
 
 // explain says of a failed check what the table has no room for.
@@ -125,15 +163,35 @@ func explain(r certify.ArtifactResult, c gate.Check) string {
 	if c.Detail != "" {
 		s += " (" + c.Detail + ")"
 	}
-	i := slices.IndexFunc(r.Rows, func(row certify.Row) bool { return row.ID == c.Worst })
-	if c.Worst == "" || i < 0 {
+	tokens, input, ok := find(r, c.Worst)
+	if !ok {
 		return s
 	}
-	s += fmt.Sprintf("; worst %s, %d tokens", c.Worst, r.Rows[i].Tokens)
-	if r.Rows[i].Text != nil {
-		s += ": " + strconv.QuoteToGraphic(text.Trim(*r.Rows[i].Text, clipText))
+	s += fmt.Sprintf("; worst %s, %d tokens", c.Worst, tokens)
+	if input != nil {
+		s += ": " + strconv.QuoteToGraphic(text.Trim(*input, clipText))
 	}
 	return s
+}
+
+// find returns the length and the text of the input with the id.
+func find(r certify.ArtifactResult, id string) (tokens int, input *string, ok bool) {
+	for _, row := range r.Rows {
+		if row.ID == id {
+			return row.Tokens, row.Text, true
+		}
+	}
+	for _, p := range r.Pairs {
+		if p.ID == id {
+			return p.Tokens, p.Text, true
+		}
+	}
+	for _, a := range r.Answers {
+		if a.ID == id {
+			return a.Tokens, &a.Prompt, true
+		}
+	}
+	return 0, nil, false
 }
 
 func mark(ok bool, yes, no string) string {

@@ -26,8 +26,8 @@ type Input struct {
 	Tags []string `json:"tags"`
 }
 
-// Provenance says where reference vectors come from. Members that a reader has
-// no use for are kept in the file and not here.
+// Provenance says where a reference comes from. Members that a reader has no use
+// for are kept in the file and not here.
 type Provenance struct {
 	Schema int `json:"schema"`
 	Model  struct {
@@ -44,9 +44,16 @@ type Provenance struct {
 		Count  int    `json:"count"`
 		SHA256 string `json:"sha256"` // of the uncompressed file
 	} `json:"inputs"`
-	Vectors struct {
+	Vectors struct { // of an embed suite
 		SHA256 string `json:"sha256"` // of the uncompressed file
-	} `json:"vectors"`
+	} `json:"vectors,omitzero"`
+	Scores struct { // of a rerank suite
+		Count  int    `json:"count"`
+		SHA256 string `json:"sha256"` // of the uncompressed file
+	} `json:"scores,omitzero"`
+	Answers struct { // of a generate suite
+		SHA256 string `json:"sha256"` // of the uncompressed file
+	} `json:"answers,omitzero"`
 	Libraries  map[string]string `json:"libraries"` // versions
 	RecordedOn string            `json:"recorded_on"`
 }
@@ -67,65 +74,85 @@ func (r reader) provenance(name string) (Provenance, error) {
 }
 
 func (r reader) inputs(name string, p Provenance) ([]Input, error) {
+	return dataLines(r, name, p.Inputs.Count, p.Inputs.SHA256, checkInput)
+}
+
+// dataLines reads a compressed file of count JSON lines, whose digest is of the
+// uncompressed bytes.
+func dataLines[T any](r reader, name string, count int, digest string, check func(in T, seen map[string]bool) error) ([]T, error) {
 	b, err := r.unpack(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.verify(name, b, p.Inputs.SHA256); err != nil {
+	if err := r.verify(name, b, digest); err != nil {
 		return nil, err
 	}
-	all, err := r.decodeInputs(name, b)
+	all, err := decodeLines(r, name, b, check)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) == 0 || len(all) != p.Inputs.Count {
-		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d inputs, its provenance says %d", len(all), p.Inputs.Count)}
+	if len(all) == 0 || len(all) != count {
+		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d inputs, its provenance says %d", len(all), count)}
 	}
 	return all, nil
 }
 
-// decodeInputs reads one input a line.
-func (r reader) decodeInputs(name string, b []byte) ([]Input, error) {
-	var all []Input
+// decodeLines reads one value a line. check is given the ids that came before,
+// and adds its own.
+func decodeLines[T any](r reader, name string, b []byte, check func(in T, seen map[string]bool) error) ([]T, error) {
+	var all []T
 	seen := map[string]bool{}
 	for line := range bytes.Lines(b) {
-		var in Input
+		var in T
 		err := json.Unmarshal(line, &in, json.RejectUnknownMembers(true))
 		if err == nil {
-			err = checkInput(in, seen)
+			err = check(in, seen)
 		}
 		if err != nil {
 			return nil, &Error{File: r.name(name), Line: len(all) + 1, Msg: err.Error()}
 		}
-		seen[in.ID] = true
 		all = append(all, in)
 	}
 	return all, nil
 }
 
 func checkInput(in Input, seen map[string]bool) error {
-	switch {
-	case in.ID == "":
-		return fmt.Errorf("an input without an id")
-	case seen[in.ID]:
-		return fmt.Errorf("a second input %q", in.ID)
-	case len(in.IDs) == 0:
+	if err := checkID(in.ID, seen); err != nil {
+		return err
+	}
+	if len(in.IDs) == 0 {
 		return fmt.Errorf("%q has no token ids", in.ID)
 	}
 	return nil
 }
 
+// checkID wants an id that did not come before.
+func checkID(id string, seen map[string]bool) error {
+	switch {
+	case id == "":
+		return fmt.Errorf("an input without an id")
+	case seen[id]:
+		return fmt.Errorf("a second input %q", id)
+	}
+	seen[id] = true
+	return nil
+}
+
 func (r reader) vectors(name string, p Provenance) ([][]float32, error) {
+	return r.floats(name, p.Inputs.Count, p.Encoding.Dims, "inputs", p.Vectors.SHA256)
+}
+
+// floats reads count rows of dims finite f32 each, which belong to what.
+func (r reader) floats(name string, count, dims int, what, digest string) ([][]float32, error) {
 	b, err := r.unpack(name)
 	if err != nil {
 		return nil, err
 	}
 	const size = 4 // bytes of an f32
-	count, dims := p.Inputs.Count, p.Encoding.Dims
 	if want := count * dims * size; len(b) != want {
-		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d bytes, %d inputs of %d f32 are %d", len(b), count, dims, want)}
+		return nil, &Error{File: r.name(name), Msg: fmt.Sprintf("holds %d bytes, %d %s of %d f32 are %d", len(b), count, what, dims, want)}
 	}
-	if err := r.verify(name, b, p.Vectors.SHA256); err != nil {
+	if err := r.verify(name, b, digest); err != nil {
 		return nil, err
 	}
 	flat, err := protocol.View[float32](b)

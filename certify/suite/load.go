@@ -55,12 +55,23 @@ func (r reader) file(name string) ([]byte, error) {
 }
 
 // data reads the files that s.Data names and holds them to one another.
-func (r reader) data(s *Suite) error {
-	p, err := r.provenance(s.Data.Provenance)
-	if err != nil {
+func (r reader) data(s *Suite) (err error) {
+	if s.Provenance, err = r.provenance(s.Data.Provenance); err != nil {
 		return err
 	}
-	s.Provenance = p
+	switch s.Task {
+	case Rerank:
+		return r.queries(s)
+	case Generate:
+		return r.prompts(s)
+	default:
+		return r.embeddings(s)
+	}
+}
+
+// embeddings reads the rows of an embed suite and their vectors.
+func (r reader) embeddings(s *Suite) (err error) {
+	p := s.Provenance
 	fault := func(format string, args ...any) error {
 		return &Error{File: r.name(s.Data.Provenance), Msg: fmt.Sprintf(format, args...)}
 	}
@@ -78,7 +89,11 @@ func (r reader) data(s *Suite) error {
 	if s.Reference, err = r.vectors(s.Data.Vectors, p); err != nil {
 		return err
 	}
-	if err := r.longest(s); err != nil {
+	longest := 0
+	for _, in := range s.Inputs {
+		longest = max(longest, len(in.IDs))
+	}
+	if err := r.longest(s, longest); err != nil {
 		return err
 	}
 	if s.People != nil {
@@ -92,13 +107,9 @@ func (r reader) data(s *Suite) error {
 	return r.published(s)
 }
 
-// longest holds the least max_tokens that a worker may state to the inputs: one
-// that passes the gate takes them all.
-func (r reader) longest(s *Suite) error {
-	longest := 0
-	for _, in := range s.Inputs {
-		longest = max(longest, len(in.IDs))
-	}
+// longest holds the least max_tokens that a worker may state to the longest
+// input: one that passes the gate takes them all.
+func (r reader) longest(s *Suite, longest int) error {
 	for _, a := range append([]Artifact{{}}, s.Artifacts...) {
 		if least := s.GatesFor(a).MaxTokens.Min; least < longest {
 			return &Error{File: r.name(File), Field: "gates.max_tokens.min", Msg: fmt.Sprintf("%d is less than the longest input, which has %d tokens", least, longest)}

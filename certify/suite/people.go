@@ -97,7 +97,7 @@ func (p *People) Read(fsys fs.FS, folder string) (*Judgements, error) {
 		return nil, err
 	}
 	j := new(Judgements)
-	if j.Inputs, err = r.decodeInputs(peopleInputs, lines); err != nil {
+	if j.Inputs, err = decodeLines(r, peopleInputs, lines, checkInput); err != nil {
 		return nil, err
 	}
 	if j.Pairs, err = r.pairs(p, j.Inputs); err != nil {

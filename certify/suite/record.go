@@ -21,7 +21,7 @@ func ReadInputs(path string) (inputs []Input, digest string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	inputs, err = r.decodeInputs(name, lines)
+	inputs, err = decodeLines(r, name, lines, checkInput)
 	sum := sha256.Sum256(lines)
 	return inputs, hex.EncodeToString(sum[:]), err
 }

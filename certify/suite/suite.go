@@ -10,12 +10,22 @@ import (
 // Version is the version of suite.yaml that this package reads.
 const Version = 1
 
+// Task is what a suite's model does.
+type Task string
+
+// The tasks.
+const (
+	Embed    Task = "embed"    // one vector a row
+	Rerank   Task = "rerank"   // one score a pair of query and document
+	Generate Task = "generate" // a greedy continuation of a prompt
+)
+
 // Suite is a decoded suite.yaml and its data.
 type Suite struct {
 	Version   int        `yaml:"version"`
 	Name      string     `yaml:"name"`
 	Title     string     `yaml:"title"`
-	Task      string     `yaml:"task"`
+	Task      Task       `yaml:"task"`
 	Model     Model      `yaml:"model"`
 	Data      Data       `yaml:"data"`
 	People    *People    `yaml:"people"`
@@ -26,23 +36,33 @@ type Suite struct {
 	Performance *Performance `yaml:"performance"`
 
 	Digest     protocol.Digest `yaml:"-"` // of the folder
-	Inputs     []Input         `yaml:"-"`
-	Reference  [][]float32     `yaml:"-"` // one row an input, Model.Dims components
 	Provenance Provenance      `yaml:"-"`
+
+	// The data of the suite's task; the other tasks' are nil.
+	Inputs    []Input     `yaml:"-"` // embed
+	Reference [][]float32 `yaml:"-"` // embed: one row an input, Model.Dims components
+	Queries   []Query     `yaml:"-"` // rerank
+	Prompts   []Prompt    `yaml:"-"` // generate
 }
 
-// Model is what every artifact of the suite must compute.
+// Model is what every artifact of the suite must compute. Members of other tasks
+// than the suite's are zero.
 type Model struct {
 	Family    string `yaml:"family"`
 	Dims      int    `yaml:"dims"`
 	Pooling   string `yaml:"pooling"`
 	Normalize bool   `yaml:"normalize"`
+
+	// PairTokens is how many special tokens the worker adds to a pair.
+	PairTokens int `yaml:"pair_tokens"`
 }
 
 // Data names the data files in the suite's folder.
 type Data struct {
 	Inputs     string `yaml:"inputs"`
-	Vectors    string `yaml:"vectors"`
+	Vectors    string `yaml:"vectors"` // embed
+	Scores     string `yaml:"scores"`  // rerank
+	Answers    string `yaml:"answers"` // generate
 	Provenance string `yaml:"provenance"`
 }
 
@@ -55,7 +75,24 @@ type Artifact struct {
 	RuntimeConfig map[string]any  `yaml:"runtime_config"`
 	LoadTimeout   time.Duration   `yaml:"load_timeout"` // 0 for the default
 	FlippedByte   *FlippedByte    `yaml:"flipped_byte"` // a control of this artifact alone
+	WrongLoads    []WrongLoad     `yaml:"wrong_loads"`  // controls of this artifact alone
 	Gates         Gates           `yaml:"gates"`
+}
+
+// WrongLoad is a control: the model is loaded in a way that must not pass.
+type WrongLoad struct {
+	Name          string          `yaml:"name"`
+	Artifact      string          `yaml:"artifact"` // another one; empty for the entry's own
+	Digest        protocol.Digest `yaml:"digest"`   // of the other one
+	RuntimeConfig map[string]any  `yaml:"runtime_config"`
+
+	OnlyWhere *OnlyWhere `yaml:"only_where"` // nil where the fault shows on every machine
+}
+
+// OnlyWhere says on which processors a fault shows.
+type OnlyWhere struct {
+	Arch    string   `yaml:"arch"`    // GOARCH
+	Without []string `yaml:"without"` // instruction-set extensions, any of which hides it
 }
 
 // FlippedByte is a control: one byte of the artifact's weights is changed, and
@@ -77,6 +114,34 @@ type Gates struct {
 	People     *PeopleGate `yaml:"people"`
 	Placement  *Placement  `yaml:"placement"`
 	Published  []Published `yaml:"published"`
+
+	Score  *Score  `yaml:"score"`  // rerank
+	Order  *Order  `yaml:"order"`  // rerank
+	Greedy *Greedy `yaml:"greedy"` // generate
+	Limits *Limits `yaml:"limits"` // generate
+}
+
+// Score bounds the difference of scores from the reference's.
+type Score struct {
+	Max  float64 `yaml:"max"`  // of any pair
+	Mean float64 `yaml:"mean"` // over all pairs
+}
+
+// Order bounds how far the documents of a query may come in another order than
+// the reference's.
+type Order struct {
+	Kendall float64 `yaml:"kendall"` // least, of any query
+	First   float64 `yaml:"first"`   // share of the queries whose first document is the reference's
+}
+
+// Greedy is how many tokens of every continuation must be the reference's.
+type Greedy struct {
+	Tokens int `yaml:"tokens"`
+}
+
+// Limits are the max_tokens under which prompts are asked again.
+type Limits struct {
+	Counts []int `yaml:"counts"`
 }
 
 // Cosine bounds the cosine to the reference over all inputs from below.
@@ -153,6 +218,12 @@ type Controls struct {
 	DroppedSpecialTokens bool            `yaml:"dropped_special_tokens"` // the first and the last id of each row
 	NoNormalization      bool            `yaml:"no_normalization"`
 	ShuffledRows         bool            `yaml:"shuffled_rows"`
+
+	ShuffledDocuments bool `yaml:"shuffled_documents"` // rerank
+	SwappedTexts      bool `yaml:"swapped_texts"`      // rerank: the document as the query
+
+	TruncatedPrompt bool `yaml:"truncated_prompt"` // generate
+	NoGrammar       bool `yaml:"no_grammar"`       // generate
 }
 
 // SwappedPooling asks the worker for a pooling that the model was not made for.
@@ -192,6 +263,10 @@ func (s *Suite) GatesFor(a Artifact) Gates {
 	replace(&g.Rank, a.Gates.Rank)
 	replace(&g.People, a.Gates.People)
 	replace(&g.Placement, a.Gates.Placement)
+	replace(&g.Score, a.Gates.Score)
+	replace(&g.Order, a.Gates.Order)
+	replace(&g.Greedy, a.Gates.Greedy)
+	replace(&g.Limits, a.Gates.Limits)
 	if a.Gates.Published != nil {
 		g.Published = a.Gates.Published
 	}
@@ -207,6 +282,22 @@ func (s *Suite) Tagged(tag string) []int {
 		}
 	}
 	return found
+}
+
+// Size is the count of the suite's inputs, pairs or prompts, and of their tokens.
+func (s *Suite) Size() (inputs, tokens int) {
+	for _, in := range s.Inputs {
+		inputs, tokens = inputs+1, tokens+len(in.IDs)
+	}
+	for _, q := range s.Queries {
+		for _, d := range q.Documents {
+			inputs, tokens = inputs+1, tokens+s.Tokens(q, d)
+		}
+	}
+	for _, p := range s.Prompts {
+		inputs, tokens = inputs+1, tokens+len(p.IDs)
+	}
+	return inputs, tokens
 }
 
 func replace[T any](base **T, own *T) {

@@ -1,9 +1,10 @@
 """Turn a Llama-type decoder's GGUF into ONNX, and into a GGUF of the same float32 weights.
 
-    python convert.py --out DIR [--layers N] MODEL.gguf
+    python convert.py --out DIR [--layers N] [--only onnx|gguf] MODEL
 
-DIR receives `model.onnx`, `model.gguf`, `config.json`, `generation_config.json`
-and `tokenizer.json`. Quantised weights are expanded to float32 once and written
+MODEL is a GGUF, or a directory with `model.gguf` in it. DIR receives `onnx/` with
+`model.onnx`, `config.json`, `generation_config.json` and `tokenizer.json`, and
+`model.gguf`; --only makes one of the two. Quantised weights are expanded to float32 once and written
 to both, so that an engine over ONNX and llama.cpp compute with the same numbers
 and can be held to one another. --layers keeps the first N layers only: a small
 model for tests, whose text means little.
@@ -266,14 +267,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
     parser.add_argument("--layers", type=int, metavar="N", help="keep the first N layers only")
-    parser.add_argument("model", type=pathlib.Path, metavar="MODEL.gguf")
+    parser.add_argument("--only", choices=("onnx", "gguf"), help="make one of the two")
+    parser.add_argument("model", type=pathlib.Path, metavar="MODEL")
     args = parser.parse_args()
 
-    reader, fields, config, tensors = read(args.model, args.layers)
+    source = args.model / "model.gguf" if args.model.is_dir() else args.model
+    reader, fields, config, tensors = read(source, args.layers)
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "model.onnx").write_bytes(build(tensors, config).SerializeToString(deterministic=True))
-    write_gguf(args.out / "model.gguf", reader, tensors, config["layers"])
-    write_sidecars(args.out, fields, config)
+    if args.only != "gguf":
+        folder = args.out / "onnx"  # one artifact: a worker takes the folder as a whole
+        folder.mkdir(exist_ok=True)
+        (folder / "model.onnx").write_bytes(build(tensors, config).SerializeToString(deterministic=True))
+        write_sidecars(folder, fields, config)
+    if args.only != "onnx":
+        write_gguf(args.out / "model.gguf", reader, tensors, config["layers"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Writes and reads a reference data set: inputs.jsonl.zst, reference.f32.zst and reference.json.
+"""Writes and reads a reference data set: inputs.jsonl.zst, what the reference gave for them, and reference.json.
 
 README.md in this folder gives the formats. The digests are of the uncompressed files, since compressed bytes depend
 on the version of zstd.
@@ -15,6 +15,8 @@ import zstandard
 SCHEMA = 1
 INPUTS = "inputs.jsonl"
 VECTORS = "reference.f32"
+SCORES = "scores.f32"
+ANSWERS = "answers.jsonl"
 PROVENANCE = "reference.json"
 ZSTD_LEVEL = 19
 LIBRARIES = ("sentence-transformers", "transformers", "torch", "tokenizers", "numpy")
@@ -56,6 +58,35 @@ def write(folder, rows, vectors, source, encoder, recorded_on):
     compress(folder / f"{INPUTS}.zst", lines)
     compress(folder / f"{VECTORS}.zst", matrix)
     (folder / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n")
+
+
+def write_task(folder, inputs, reference, provenance, recorded_on):
+    """Writes a data set of another task than embedding.
+
+    `reference` is (member of the provenance, file, bytes, further members of it). `provenance` is what the recorder
+    knows of the model and of how it was run.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    member, file, data, more = reference
+    lines = json_lines(inputs)
+    compress(folder / f"{INPUTS}.zst", lines)
+    compress(folder / f"{file}.zst", data)
+    provenance = {"schema": SCHEMA} | provenance | {
+        "inputs": {"count": len(inputs), "sha256": sha256(lines)},
+        member: more | {"sha256": sha256(data)},
+        "libraries": {"python": platform.python_version()}
+        | {name: importlib.metadata.version(name) for name in ("transformers", "torch", "tokenizers", "numpy")},
+        "cpu": {"architecture": platform.machine(), "capability": torch_capability()},
+        "recorded_on": recorded_on.isoformat(),
+    }
+    (folder / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n")
+
+
+def torch_capability():
+    """Returns the CPU's vector instructions that torch chose. torch is imported here: make_people.py has none."""
+    import torch
+
+    return torch.backends.cpu.get_cpu_capability()
 
 
 def read(folder):

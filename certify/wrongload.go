@@ -1,0 +1,141 @@
+package certify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/synapse-module/workers/certify/gate"
+	"github.com/synapse-module/workers/certify/machine"
+	"github.com/synapse-module/workers/certify/suite"
+	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/protocol"
+)
+
+// caught notes a control.
+func (m *measurement) caught(c gate.Control) { m.result.Controls = append(m.result.Controls, c) }
+
+// judgement asks the model that is loaded as m.ref and holds its answers to the
+// gates, for the control of a name.
+type judgement func(ctx context.Context, name string) ([]gate.Check, error)
+
+// wrongLoads loads the model in each way that must not pass, and has judge ask
+// the model so loaded, which is m.ref for the while. A refusal of either is as
+// good as a failed gate.
+func (m *measurement) wrongLoads(ctx context.Context, judge judgement) error {
+	if f := m.artifact.FlippedByte; f != nil {
+		if err := m.flippedByte(ctx, *f, judge); err != nil {
+			return err
+		}
+	}
+	for _, w := range m.artifact.WrongLoads {
+		if why := hidden(w.OnlyWhere); why != "" {
+			m.caught(gate.HiddenControl(w.Name, why))
+			continue
+		}
+		q := host.LoadRequest{Path: m.path, Digest: m.artifact.Digest, Format: m.artifact.Format, Config: configOf(m.artifact.RuntimeConfig)}
+		if w.RuntimeConfig != nil {
+			q.Config = w.RuntimeConfig
+		}
+		if w.Artifact != "" {
+			q.Path, q.Digest = m.others[w.Artifact], w.Digest
+		}
+		if err := m.wrongLoad(ctx, w.Name, q, judge); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hidden says why a fault cannot show on this processor; empty where it can.
+func hidden(where *suite.OnlyWhere) string {
+	if where == nil {
+		return ""
+	}
+	if runtime.GOARCH != where.Arch {
+		return fmt.Sprintf("this processor is %s, the fault is of %s", runtime.GOARCH, where.Arch)
+	}
+	for _, extension := range where.Without {
+		if machine.Has(extension) {
+			return fmt.Sprintf("this processor has %s, which hides the fault", extension)
+		}
+	}
+	return ""
+}
+
+func (m *measurement) wrongLoad(ctx context.Context, name string, q host.LoadRequest, judge judgement) error {
+	faithful := m.ref
+	loaded, err := m.worker.Load(ctx, q)
+	var checks []gate.Check
+	if err == nil {
+		m.ref = loaded.Ref
+		defer func() { m.ref = faithful }()
+		checks, err = judge(ctx, name)
+	}
+	var refusal *protocol.Error
+	if errors.As(err, &refusal) {
+		m.caught(gate.RefusedControl(name, err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.caught(gate.NewControl(name, checks))
+	return m.worker.Unload(ctx, loaded.Ref)
+}
+
+// flippedByte loads a copy of the artifact with one byte changed, under a digest
+// that fits: whoever checks nothing but digests would trust it.
+func (m *measurement) flippedByte(ctx context.Context, f suite.FlippedByte, judge judgement) error {
+	const name = "flipped_byte"
+	dir, err := os.MkdirTemp("", "certify-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, filepath.Base(m.path))
+	digest, err := flippedCopy(path, m.path, f)
+	if err != nil {
+		return fmt.Errorf("control %s: %w", name, err)
+	}
+	return m.wrongLoad(ctx, name, host.LoadRequest{Path: path, Digest: digest, Format: m.artifact.Format, Config: configOf(m.artifact.RuntimeConfig)}, judge)
+}
+
+// flippedCopy copies a file with one byte changed, and returns its digest.
+func flippedCopy(to, from string, f suite.FlippedByte) (protocol.Digest, error) {
+	src, err := os.Open(from)
+	if err != nil {
+		return "", err
+	}
+	defer src.Close()
+	dst, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	defer dst.Close()
+	if _, err := io.Copy(dst, src); err != nil {
+		return "", err
+	}
+	var b [1]byte
+	if _, err := dst.ReadAt(b[:], f.Offset); err != nil {
+		return "", fmt.Errorf("%s has no byte %d: %w", from, f.Offset, err)
+	}
+	b[0] ^= byte(f.Mask)
+	if _, err := dst.WriteAt(b[:], f.Offset); err != nil {
+		return "", err
+	}
+	if _, err := dst.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return protocol.FileDigest(dst)
+}
+
+// fatal says that an error is no answer of the worker.
+func fatal(err error) bool {
+	var refusal *protocol.Error
+	return err != nil && !errors.As(err, &refusal)
+}
