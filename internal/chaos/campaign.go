@@ -60,8 +60,8 @@ type bench struct {
 	pool     *host.Pool
 	wrappers map[string]string // limits -> a script that starts worker-fake under them
 
-	full string           // a full disk; empty where this user may not mount one
-	tree host.LoadRequest // a model in a directory, of which a private copy is made
+	full   string             // a full disk; empty where this user may not mount one
+	copied []host.LoadRequest // models that a worker writes to its cache: a directory, a packed one
 }
 
 // fault is one thing that goes wrong, and what must come of it. Its error says
@@ -113,8 +113,12 @@ func newBench(c Config) (*bench, error) {
 	if b.model, err = fakeModel(dir); err != nil {
 		return nil, err
 	}
-	if b.tree, err = treeModel(dir); err != nil {
-		return nil, err
+	for _, make := range []func(dir string) (host.LoadRequest, error){treeModel, packedModel} {
+		m, err := make(dir)
+		if err != nil {
+			return nil, err
+		}
+		b.copied = append(b.copied, m)
 	}
 	if b.full, err = fullDiskAt(filepath.Join(dir, "full")); err != nil {
 		return nil, err

@@ -3,11 +3,13 @@
 package chaos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sys/unix"
 
 	"github.com/synapse-module/workers/engines/fake"
@@ -19,8 +21,8 @@ const (
 	// diskBytes is the least that a tmpfs has: one page for each of a few files.
 	diskBytes = 64 << 10
 
-	// treeBytes is more than such a disk takes.
-	treeBytes = 1 << 20
+	// copiedBytes is more than such a disk takes.
+	copiedBytes = 1 << 20
 )
 
 // fullDiskAt mounts a disk at dir that is full as soon as anything is written. It
@@ -42,9 +44,25 @@ func treeModel(dir string) (host.LoadRequest, error) {
 	if err := os.Mkdir(tree, 0o700); err != nil {
 		return host.LoadRequest{}, err
 	}
-	if err := os.WriteFile(filepath.Join(tree, "weights"), make([]byte, treeBytes), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(tree, "weights"), make([]byte, copiedBytes), 0o600); err != nil {
 		return host.LoadRequest{}, err
 	}
 	digest, err := protocol.TreeDigest(os.DirFS(tree), nil)
 	return host.LoadRequest{Path: tree, Digest: digest, Format: fake.Format}, err
+}
+
+// packedModel is a compressed model, larger than the full disk once it is unpacked.
+func packedModel(dir string) (host.LoadRequest, error) {
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		return host.LoadRequest{}, err
+	}
+	defer w.Close()
+	packed := w.EncodeAll(append([]byte(fake.Magic+"\n"), make([]byte, copiedBytes)...), nil)
+	path := filepath.Join(dir, "model.fake.zst")
+	if err := os.WriteFile(path, packed, 0o600); err != nil {
+		return host.LoadRequest{}, err
+	}
+	digest, err := protocol.FileDigest(bytes.NewReader(packed))
+	return host.LoadRequest{Path: path, Digest: digest, Format: fake.Format + "+zstd"}, err
 }

@@ -151,22 +151,23 @@ func memoryLimit(b *bench, r *rand.Rand) fault {
 	}}
 }
 
-// fullDisk is a worker whose cache lies on a full disk. A model that needs a private
-// copy is refused, the reason said; one that does not is served beside it.
+// fullDisk is a worker whose cache lies on a full disk. A model that is written there
+// is refused, the reason said; one that is not is served beside it.
 func fullDisk(b *bench, _ *rand.Rand) fault {
-	return fault{"a private copy is due", func(ctx context.Context) error {
+	return fault{"a copy is due", func(ctx context.Context) error {
 		s := b.fakes(nil, always(patience))
 		s.spec.Args = []string{"--cache-dir", filepath.Join(b.full, "cache")}
 		if err := oneOf(s.run(ctx), success); err != nil {
 			return fmt.Errorf("a model that needs no copy: %w", err)
 		}
-		s.model = b.tree
-		o := s.run(ctx)
-		if err := oneOf(o, verdict{stage: host.StageLoad, refuse: protocol.CodeEngineFailed}); err != nil {
-			return err
-		}
-		if !strings.Contains(o.err.Error(), "no space left") {
-			return fmt.Errorf("refused for another reason: %w", o.err)
+		for _, s.model = range b.copied {
+			o := s.run(ctx)
+			if err := oneOf(o, verdict{stage: host.StageLoad, refuse: protocol.CodeEngineFailed}); err != nil {
+				return fmt.Errorf("%s: %w", s.model.Format, err)
+			}
+			if !strings.Contains(o.err.Error(), "no space left") {
+				return fmt.Errorf("%s: refused for another reason: %w", s.model.Format, o.err)
+			}
 		}
 		return nil
 	}}
