@@ -5,6 +5,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/synapse-module/workers/certify"
 	"github.com/synapse-module/workers/certify/gate"
@@ -15,8 +16,9 @@ type compareCmd struct {
 	Before string `arg:"" placeholder:"A" predictor:"file" help:"A result.json."`
 	After  string `arg:"" placeholder:"B" predictor:"file" help:"A result.json that must not be worse."`
 
-	MaxSlowdown float64 `placeholder:"RATIO" help:"How many times as long a batch may take as before; counted on the same machine only."`
-	Parity      float64 `placeholder:"COSINE" help:"The least cosine between the vectors of any artifact of A and any of B, text by text."`
+	MaxSlowdown float64  `placeholder:"RATIO" help:"How many times as long a batch may take as before; counted on the same machine only."`
+	Parity      float64  `placeholder:"COSINE" help:"The least cosine between the vectors of any artifact of A and any of B, text by text."`
+	Only        []string `placeholder:"NAME" help:"With --parity: hold these artifacts only. The others are shown."`
 }
 
 // Help is shown under the flags.
@@ -25,7 +27,7 @@ func (compareCmd) Help() string {
 
 Examples:
   certify compare before/result.json after/result.json --max-slowdown 1.3
-  certify compare onnx/result.json llama/result.json --parity 0.9999`
+  certify compare onnx/result.json llama/result.json --parity 0.9999 --only minilm-onnx-f32 --only minilm-gguf-f32`
 }
 
 func (c compareCmd) Run(con console) error {
@@ -36,6 +38,9 @@ func (c compareCmd) Run(con console) error {
 	b, err := certify.ReadResult(c.After)
 	if err != nil {
 		return &certify.UsageError{Msg: err.Error()}
+	}
+	if len(c.Only) > 0 && c.Parity == 0 {
+		return &certify.UsageError{Msg: "--only chooses what --parity holds: give both"}
 	}
 	var worse []string
 	if c.Parity != 0 {
@@ -56,10 +61,10 @@ func (c compareCmd) Run(con console) error {
 	return statusError(certify.ExitFailed)
 }
 
-// parity holds the vectors of each artifact of a to those of each of b, over the
-// texts that both embedded.
+// parity shows how far the vectors of each artifact of a lie from those of each of
+// b, over the texts that both embedded, and holds those that were chosen.
 func (c compareCmd) parity(w io.Writer, a, b *certify.Result) (worse []string, err error) {
-	pairs := 0
+	pairs, held := 0, 0
 	for _, s := range a.Suites {
 		at := slices.IndexFunc(b.Suites, func(o certify.SuiteResult) bool { return o.Name == s.Name && o.Digest == s.Digest })
 		if at < 0 {
@@ -83,6 +88,10 @@ func (c compareCmd) parity(w io.Writer, a, b *certify.Result) (worse []string, e
 				low := slices.Min(cosines)
 				id := x.Rows[slices.Index(cosines, low)].ID
 				fmt.Fprintf(w, "%s: %s against %s: min cosine %.8f (%s), %d texts\n", s.Name, x.Artifact, y.Artifact, low, id, len(va))
+				if !c.holds(x.Artifact, y.Artifact) {
+					continue
+				}
+				held++
 				if !(low >= c.Parity) {
 					worse = append(worse, fmt.Sprintf("%s: %s and %s are as far apart as a cosine of %.8f, allowed is %v", s.Name, x.Artifact, y.Artifact, low, c.Parity))
 				}
@@ -92,5 +101,13 @@ func (c compareCmd) parity(w io.Writer, a, b *certify.Result) (worse []string, e
 	if pairs == 0 {
 		return nil, fmt.Errorf("no vectors to compare: both results need the same suite, and their .f32.zst files beside them")
 	}
+	if held == 0 {
+		return nil, fmt.Errorf("--only %s names no two artifacts, one of each result, of the same suite: nothing would be held", strings.Join(c.Only, " --only "))
+	}
 	return worse, nil
+}
+
+// holds reports whether both artifacts are among the chosen; all are where none is.
+func (c compareCmd) holds(a, b string) bool {
+	return len(c.Only) == 0 || slices.Contains(c.Only, a) && slices.Contains(c.Only, b)
 }
