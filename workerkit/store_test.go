@@ -2,6 +2,7 @@ package workerkit
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/synapse-module/workers/internal/diskcache"
+	"github.com/synapse-module/workers/internal/packtest"
+	"github.com/synapse-module/workers/internal/unpack"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -107,5 +110,43 @@ func TestTreeWithASymlinkIsRefused(t *testing.T) {
 	_, _, err := s.open(dir, "sha256-tree:"+protocol.Digest(strings.Repeat("0", 64)), "onnx")
 	if err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// A packed file that is written to after it was hashed, and before it is unpacked,
+// is not unpacked to what nobody has vouched for.
+func TestPackedFileThatChangesMeanwhile(t *testing.T) {
+	packed, other := packtest.Zstd(t, []byte("checked")), packtest.Zstd(t, []byte("swapped"))
+	path, digest := packtest.Write(t, packed)
+	packings["changing"] = func(dst string, src io.Reader, size int64) (diskcache.Content, error) {
+		if err := os.WriteFile(path, other, 0o600); err != nil { // the same file, other bytes
+			t.Fatal(err)
+		}
+		return unpack.File(dst, src, size)
+	}
+	defer delete(packings, "changing")
+	cache := t.TempDir()
+	s := storeIn(t, cache)
+	if _, _, err := s.open(path, digest, "fake+changing"); err == nil || !strings.Contains(err.Error(), "was changed while it was unpacked") {
+		t.Fatalf("got %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, artifactsDir, "*.*")); len(left) != 0 {
+		t.Fatalf("the cache holds %v", left)
+	}
+}
+
+// The engine gets the content, with its own size and format.
+func TestPackedFileIsItsContent(t *testing.T) {
+	path, digest := packtest.Write(t, packtest.Zstd(t, []byte("checked")))
+	s := storeIn(t, t.TempDir())
+	for range 2 {
+		a, release, err := s.open(path, digest, "fake+zstd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(a.Path); err != nil || string(got) != "checked" || a.Size != 7 || a.Format != "fake" {
+			t.Errorf("the engine would read %q (%d bytes of %s), %v", got, a.Size, a.Format, err)
+		}
+		release()
 	}
 }

@@ -290,7 +290,10 @@ func (e *Entry) open(dir string) (c Content, err error) {
 	if e.File, err = regular.OpenIn(root, contentName); err != nil {
 		return c, err
 	}
-	if c.Digest, err = protocol.FileDigest(io.TeeReader(e.File, (*counter)(&c.Bytes))); err != nil {
+	if c.Digest, err = protocol.FileDigest(e.File); err != nil {
+		return c, err
+	}
+	if c.Bytes, err = e.File.Seek(0, io.SeekCurrent); err != nil {
 		return c, err
 	}
 	_, err = e.File.Seek(0, io.SeekStart)

@@ -253,12 +253,13 @@ func TestEviction(t *testing.T) {
 	r.age("b", 4)
 	r.age("c", 3)
 	r.age("d", 2)
-	r.use("e", r.file("12345678"), 5) // 24 of 20: b goes
-	r.wantKeys("a", "c", "d", "e")
-	held := r.open("c", r.file("1234"), 5)
-	r.age("c", 9) // and yet it stays
-	r.use("f", r.file("1234567"), 6)
-	r.wantKeys("c", "e", "f") // 27 of 20: d and a go
+	r.use("b", r.file("1234"), 4)     // the oldest no more
+	r.use("e", r.file("12345678"), 5) // 24 of 20: c goes
+	r.wantKeys("a", "b", "d", "e")
+	held := r.open("d", r.file("1234"), 5)
+	r.age("d", 9)
+	r.use("f", r.file("1234567"), 6) // 27 of 20: d is held, a and b go
+	r.wantKeys("d", "e", "f")
 	held.Release()
 }
 
