@@ -9,6 +9,10 @@ import (
 	"github.com/synapse-module/workers/host"
 )
 
+// bareGrammars is how many prompts are sent without their grammar as a control:
+// each runs to its limit, and one that disobeys is enough.
+const bareGrammars = 4
+
 // generation measures a model that continues prompts.
 type generation struct {
 	*measurement
@@ -89,8 +93,12 @@ func answered(p suite.Prompt, g gate.Generation) Answered {
 	return Answered{ID: p.ID, Prompt: p.Text, Tokens: len(p.IDs), Text: g.Text, NGen: g.NGen, Finish: g.Finish, Grammar: p.Grammar}
 }
 
-// grammars asks under each grammar and has the independent matcher judge.
+// grammars asks under each grammar that the suite has, and has the independent
+// matcher judge.
 func (m *generation) grammars(ctx context.Context) error {
+	if len(m.bound) == 0 {
+		return nil
+	}
 	m.begin("grammars", len(m.bound))
 	got, err := m.ask(ctx, m.bound, inOrder(len(m.bound)))
 	if err != nil {
@@ -205,18 +213,19 @@ func (m *generation) controls(ctx context.Context) error {
 		}
 		m.caught(gate.NewControl("truncated_prompt", m.qualityOf(got)))
 	}
-	if c.NoGrammar {
-		m.begin("control: no_grammar", len(m.bound))
-		bare := make([]suite.Prompt, len(m.bound))
-		for i, p := range m.bound {
-			bare[i] = p
-			bare[i].Grammar = ""
+	if c.NoGrammar && len(m.bound) > 0 {
+		var bare []suite.Prompt
+		for _, i := range spread(len(m.bound), bareGrammars) {
+			p := m.bound[i]
+			p.Grammar = ""
+			bare = append(bare, p)
 		}
+		m.begin("control: no_grammar", len(bare))
 		got, err := m.ask(ctx, bare, inOrder(len(bare)))
 		if err != nil {
 			return err
 		}
-		m.caught(gate.NewControl("no_grammar", []gate.Check{gate.Obedience(got, disobedience(m.bound, got))}))
+		m.caught(gate.NewControl("no_grammar", []gate.Check{gate.Obedience(got, disobedience(bare, got))}))
 	}
 	return m.wrongLoads(ctx, func(ctx context.Context, name string) ([]gate.Check, error) {
 		m.begin("control: "+name, len(m.free))

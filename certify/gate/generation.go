@@ -82,16 +82,16 @@ func Obedience(got []Generation, disobeys []string) Check {
 }
 
 // Limits counts the answers under a max_tokens that are not the beginning of the
-// whole answer, of exactly so many tokens. A whole answer that is no longer stays
-// as it is.
+// whole answer, of exactly so many tokens. An answer that is shorter stays as it
+// is; one that is exactly as long may end in either way, since whether the token
+// that ends it is counted is the engine's affair.
 func Limits(limit int, whole, limited []Generation) Check {
 	bad, first, detail := 0, "", ""
 	for i, w := range whole {
 		l := limited[i]
-		ok := l.Text == w.Text && l.NGen == w.NGen && l.Finish == w.Finish
-		if w.NGen > limit {
-			ok = l.NGen == limit && l.Finish == protocol.FinishLength && strings.HasPrefix(w.Text, l.Text)
-		}
+		same := l.Text == w.Text && l.NGen == w.NGen && l.Finish == w.Finish
+		cut := l.NGen == limit && l.Finish == protocol.FinishLength && strings.HasPrefix(w.Text, l.Text)
+		ok := w.NGen <= limit && same || w.NGen >= limit && cut
 		if ok {
 			continue
 		}

@@ -65,9 +65,14 @@ func (f *fakeFiles) writePeople(dir string) error {
 	return nil
 }
 
+// flipYAML writes the controls of the artifact alone.
 func (f *fakeFiles) flipYAML() string {
-	if f.flip == "" {
-		return ""
+	var lines []string
+	if f.flip != "" {
+		lines = append(lines, fmt.Sprintf("flipped_byte: {offset: %s, mask: 0x80}", f.flip))
 	}
-	return fmt.Sprintf("flipped_byte: {offset: %s, mask: 0x80}", f.flip)
+	if f.wrong != "" {
+		lines = append(lines, "wrong_loads: "+f.wrong)
+	}
+	return strings.Join(lines, "\n    ")
 }

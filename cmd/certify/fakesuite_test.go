@@ -39,6 +39,7 @@ const (
 //	controls=YAML     further controls
 //	people=0.95       judgements, into DIR-people, and what the reference's correlations are said to be
 //	flip=OFFSET       the control that changes a byte of the model
+//	wrong=YAML        loads that must not pass
 func fakeSuite(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: fakesuite DIR [KEY=VALUE...]")
@@ -54,6 +55,7 @@ type fakeFiles struct {
 	reference, control string
 	gates, controls    string
 	people, flip       string
+	wrong              string
 	uniform            bool
 	config             map[string]any
 }
@@ -73,6 +75,8 @@ func (f *fakeFiles) set(arg string) {
 		f.people = value
 	case "flip":
 		f.flip = value
+	case "wrong":
+		f.wrong = value
 	case "rows":
 		f.uniform = value == "uniform"
 	default:

@@ -38,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Setup: setup,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"fakesuite":   fakeSuite,
+			"faketask":    fakeTask,
 			"checkschema": checkSchema,
 			"exits":       exits,
 			"interrupt":   interrupt,

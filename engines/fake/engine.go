@@ -149,6 +149,9 @@ func (m *model) Rerank(_ context.Context, query []int32, docs [][]int32) ([]floa
 	}
 	scores := make([]float32, len(docs))
 	for i, doc := range docs {
+		if n, most := len(query)+len(doc), m.config.Int("max_tokens"); n > most {
+			return nil, workerkit.RequestInvalid("candidates[%d] makes a pair of %d tokens, this model takes at most %d", i, n, most)
+		}
 		hits := 0
 		for _, id := range doc {
 			if known[id] {
