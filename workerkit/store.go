@@ -97,7 +97,7 @@ func mismatch(name string, want, got protocol.Digest) error {
 }
 
 // openVerified opens the file at path and hashes it through the descriptor that
-// it returns.
+// it returns, read to its end.
 func openVerified(path string, want protocol.Digest) (*os.File, error) {
 	f, err := regular.Open(path)
 	if err != nil {
@@ -106,9 +106,6 @@ func openVerified(path string, want protocol.Digest) (*os.File, error) {
 	got, err := protocol.FileDigest(f)
 	if err == nil && got != want {
 		err = mismatch(path, want, got)
-	}
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
@@ -136,6 +133,9 @@ func (s *store) openPacked(a *Artifact, want protocol.Digest, packing string) (r
 		return nil, err
 	}
 	e, err := s.cache.Open(want.Hex()+"-"+packing, func(content string) (diskcache.Content, error) {
+		if _, err := src.Seek(0, io.SeekStart); err != nil { // it may be the second attempt
+			return diskcache.Content{}, err
+		}
 		h := sha256.New()
 		made, err := unpack(content, io.TeeReader(src, h), info.Size())
 		if err != nil {

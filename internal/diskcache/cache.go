@@ -82,27 +82,20 @@ func (e *Entry) Release() {
 
 // Open returns what the cache has under key, after hashing it. Where it has
 // nothing, or what it has is not what was put there, make is called with a path that
-// does not exist yet and writes the content there. Workers that make the same at
-// once all serve what the first of them has put there. An error of make's is
-// returned as it is, any other is an engine_failed of the cache's.
+// does not exist yet and writes the content there; it is called again where the
+// disk was full and something could be removed. Workers that make the same at once
+// all serve what the first of them has put there. An error of make's is returned
+// as it is, any other is an engine_failed of the cache's.
 func (c *Cache) Open(key string, make func(content string) (Content, error)) (*Entry, error) {
 	spoilt := map[string]bool{}
 	if e, err := c.find(key, spoilt); e != nil || err != nil {
 		return e, err
 	}
-	m, err := c.begin()
-	if err != nil {
-		return nil, err
-	}
-	content, err := make(filepath.Join(m.dir, contentName))
-	if err == nil {
-		err = m.record(content)
-		if err != nil {
-			err = c.Failed(err)
-		}
+	m, err := c.made(make)
+	if errors.Is(err, diskFull) && c.drop(func(*item) bool { return true }) > 0 {
+		m, err = c.made(make)
 	}
 	if err != nil {
-		c.abandon(m)
 		return nil, err
 	}
 	for {
@@ -111,23 +104,39 @@ func (c *Cache) Open(key string, make func(content string) (Content, error)) (*E
 			c.abandon(m)
 			return nil, c.Failed(err)
 		}
-		if it != m {
-			e, err := it.verified()
-			if err == nil {
-				c.abandon(m)
-				return e, nil
-			}
-			c.spoilt(it, err)
-			spoilt[it.id] = true
-			continue
-		}
 		e, err := it.verified()
-		if err != nil {
-			c.spoilt(it, err)
+		switch {
+		case err == nil && it != m: // another worker was quicker
+			c.abandon(m)
+			return e, nil
+		case err == nil:
+			return e, nil
+		}
+		c.spoilt(it, err)
+		spoilt[it.id] = true
+		if it == m {
 			return nil, c.Failed(fmt.Errorf("what was written is read back otherwise: %w", err))
 		}
-		return e, nil
 	}
+}
+
+// made is an entry that is whole and has no name yet.
+func (c *Cache) made(make func(content string) (Content, error)) (*item, error) {
+	m, err := c.begin()
+	if err != nil {
+		return nil, err
+	}
+	content, err := make(filepath.Join(m.dir, contentName))
+	if err == nil {
+		if err = m.record(content); err != nil {
+			err = c.Failed(err)
+		}
+	}
+	if err != nil {
+		c.abandon(m)
+		return nil, err
+	}
+	return m, nil
 }
 
 // find returns the first entry of key that is what was put there, or nil.
@@ -187,14 +196,24 @@ func (c *Cache) Drop(match func(key string) bool) {
 	c.drop(func(it *item) bool { return match(it.key) })
 }
 
-// Failed is an error of the cache itself, which is no fault of an artifact.
+// Failed makes an error of the cache itself, an engine_failed: it is no fault of an
+// artifact.
 func (c *Cache) Failed(err error) error {
 	var refusal *protocol.Error
 	if errors.As(err, &refusal) {
-		return refusal // it says so already
+		return err // it says so already
 	}
-	return protocol.Errorf(protocol.CodeEngineFailed, "the cache in %s cannot be used: %v; free some space there, or name another directory with --cache-dir", c.dir, err)
+	return &failure{protocol.Errorf(protocol.CodeEngineFailed, "the cache in %s cannot be used: %v; free some space there, or name another directory with --cache-dir", c.dir, err), err}
 }
+
+// failure is a refusal that its cause can be found in.
+type failure struct {
+	refusal *protocol.Error
+	cause   error
+}
+
+func (f *failure) Error() string   { return f.refusal.Error() }
+func (f *failure) Unwrap() []error { return []error{f.refusal, f.cause} }
 
 // Names in an entry.
 const (

@@ -372,6 +372,17 @@ func TestLeftovers(t *testing.T) {
 	r.wantKeys("k", "strange")
 }
 
+// An entry that has lost its record goes with the next that is made.
+func TestEntryWithoutRecord(t *testing.T) {
+	r := newRig(t, DefaultLimit)
+	r.use("lost", r.file("text"), 1)
+	if err := os.Remove(filepath.Join(r.dir, r.names()[0], recordName)); err != nil {
+		t.Fatal(err)
+	}
+	r.use("k", r.file("text"), 2)
+	r.wantKeys("k")
+}
+
 // A cache that cannot be written to is no fault of the artifact, and what it has
 // still serves.
 func TestCacheThatCannotBeUsed(t *testing.T) {
@@ -402,5 +413,18 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 		}
 		_, err := r.Open("k", r.file("text"))
 		failed(t, err, "others may write")
+	})
+	t.Run("others may write above it, where everybody may", func(t *testing.T) {
+		r := newRig(t, DefaultLimit)
+		above := filepath.Dir(r.dir)
+		if err := os.Chmod(above, 0o775); err != nil {
+			t.Fatal(err)
+		}
+		r.use("k", r.file("text"), 1)
+		if err := os.Chmod(filepath.Dir(above), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.Open("k", r.file("text"))
+		failed(t, err, "others may write into "+above)
 	})
 }

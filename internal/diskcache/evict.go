@@ -64,8 +64,8 @@ func remove(dirs []string) {
 	}
 }
 
-// drop removes entries that nobody holds.
-func (c *Cache) drop(match func(*item) bool) {
+// drop removes entries that nobody holds, and says how many.
+func (c *Cache) drop(match func(*item) bool) int {
 	var gone []string
 	err := c.locked(func() error {
 		all, err := c.entries()
@@ -74,7 +74,7 @@ func (c *Cache) drop(match func(*item) bool) {
 				continue
 			}
 			if aside := c.putAside(it); aside != "" {
-				c.log.Info("removing from the cache what nobody will load", "entry", it.dir)
+				c.log.Info("removing from the cache", "entry", it.dir)
 				gone = append(gone, aside)
 			}
 		}
@@ -84,11 +84,11 @@ func (c *Cache) drop(match func(*item) bool) {
 		c.log.Warn("the cache cannot be cleaned up", "directory", c.dir, "error", err)
 	}
 	remove(gone)
+	return len(gone)
 }
 
 // evict puts aside what was not used for longest, until the rest is within the
-// limit or held. An entry without a record is of no use to anybody and goes first.
-// The cache is locked.
+// limit or held, and what has lost its record. The cache is locked.
 func (c *Cache) evict() (gone []string) {
 	type aged struct {
 		*item
@@ -102,12 +102,16 @@ func (c *Cache) evict() (gone []string) {
 	var total int64
 	var byAge []aged
 	for _, it := range all {
-		a := aged{item: it}
-		if content, err := readRecord(it.dir); err == nil {
-			a.bytes = content.Bytes
-			if info, err := os.Stat(c.lockOf(it.id).Path()); err == nil {
-				a.used = info.ModTime()
+		content, err := readRecord(it.dir)
+		if err != nil {
+			if aside := c.putAside(it); aside != "" {
+				gone = append(gone, aside)
 			}
+			continue
+		}
+		a := aged{item: it, bytes: content.Bytes}
+		if info, err := os.Stat(c.lockOf(it.id).Path()); err == nil {
+			a.used = info.ModTime()
 		}
 		total += a.bytes
 		byAge = append(byAge, a)

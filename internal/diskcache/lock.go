@@ -55,11 +55,15 @@ func (c *Cache) prepare() error {
 	if err := os.MkdirAll(c.dir, privateDir); err != nil {
 		return err
 	}
-	info, err := os.Stat(c.dir)
-	if err != nil {
+	if err := mineAlone(c.dir); err != nil {
 		return err
 	}
-	return mineAlone(info)
+	// Where everybody may write, as in a directory for temporary files, the name above
+	// can have been taken by another user.
+	if above := filepath.Dir(c.dir); everybodyWrites(filepath.Dir(above)) {
+		return mineAlone(above)
+	}
+	return nil
 }
 
 func newLock(path string) *flock.Flock {

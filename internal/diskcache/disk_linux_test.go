@@ -66,7 +66,21 @@ func TestFullDisk(t *testing.T) {
 	})
 	refused(t, err, "no space left")
 	r.wantKeys()
-	r.use("small", r.file("text"), 1)
+	// Where room can be made, it is; what is held stays.
+	half := strings.Repeat("x", 30<<10)
+	r.use("first", r.file(half), 1)
+	held := r.open("small", r.file("text"), 2)
+	r.use("second", func(content string) (Content, error) {
+		c, err := r.file(half + half[:10<<10])(content)
+		if err != nil {
+			err = r.Failed(err)
+		}
+		return c, err
+	}, 4)
+	r.wantKeys("second", "small")
+	held.Release()
+	r.Drop(func(string) bool { return true })
+	r.use("small", r.file("text"), 5)
 	if _, err := os.Stat(filepath.Join(r.dir, r.names()[0], contentName)); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package diskcache
+
+import "syscall"
+
+// diskFull is ERROR_DISK_FULL of Windows.
+const diskFull = syscall.Errno(112)
+
+// A user's directories are shut to others by what they inherit from the profile's
+// folder.
+func mineAlone(string) error      { return nil }
+func everybodyWrites(string) bool { return false }
