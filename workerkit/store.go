@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -119,7 +120,7 @@ func openVerified(path string, want protocol.Digest) (*os.File, error) {
 // long a LOAD takes and never its answer; the content is hashed where it lies,
 // against what was written there when it was unpacked.
 func (s *store) openPacked(a *Artifact, want protocol.Digest, packing string) (release func(), err error) {
-	unpack, ok := packings[packing]
+	unpackTo, ok := packings[packing]
 	if !ok {
 		return nil, EngineFailed("this engine names %q as a way of packing, which is none: a fault of this worker", packing)
 	}
@@ -133,11 +134,19 @@ func (s *store) openPacked(a *Artifact, want protocol.Digest, packing string) (r
 		return nil, err
 	}
 	e, err := s.cache.Open(want.Hex()+"-"+packing, func(content string) (diskcache.Content, error) {
+		head := make([]byte, unpack.HeadBytes)
+		n, _ := src.ReadAt(head, 0) // a shorter file is refused below
+		if err := CheckMemory(unpack.Window(head[:n]), "unpacking "+a.Name); err != nil {
+			return diskcache.Content{}, err
+		}
+		// The window is garbage afterwards, and counts as this worker's memory until it
+		// is given back.
+		defer debug.FreeOSMemory()
 		if _, err := src.Seek(0, io.SeekStart); err != nil { // it may be the second attempt
 			return diskcache.Content{}, err
 		}
 		h := sha256.New()
-		made, err := unpack(content, io.TeeReader(src, h), info.Size())
+		made, err := unpackTo(content, io.TeeReader(src, h), info.Size())
 		if err != nil {
 			return made, s.notWritten(err)
 		}

@@ -75,6 +75,22 @@ func (w writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// HeadBytes of a zstd stream tell its [Window].
+const HeadBytes = zstd.HeaderMaxSize
+
+// Window is the memory, in bytes, that unpacking the stream takes which begins with
+// head, as far as its first frame tells: at most 128 MiB, 0 where head is no zstd.
+func Window(head []byte) uint64 {
+	var h zstd.Header
+	if err := h.Decode(head); err != nil {
+		return 0
+	}
+	if h.SingleSegment {
+		return min(h.FrameContentSize, maxWindow)
+	}
+	return min(h.WindowSize, maxWindow)
+}
+
 // stream is what a zstd stream decompresses to, within its bounds.
 type stream struct {
 	d     *zstd.Decoder

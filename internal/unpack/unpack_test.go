@@ -232,20 +232,6 @@ func TestFile(t *testing.T) {
 
 func TestFileRefuses(t *testing.T) {
 	good := packtest.Zstd(t, bytes.Repeat([]byte("weights "), 1000))
-	var wide bytes.Buffer
-	w, err := zstd.NewWriter(&wide, zstd.WithWindowSize(2*maxWindow), zstd.WithSingleSegment(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Flush(); err != nil { // the frame's length is not known, so it names its window
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		packed []byte
 		says   string
@@ -257,7 +243,7 @@ func TestFileRefuses(t *testing.T) {
 		"junk behind":          {append(bytes.Clone(good), "junk"...), "zstd: "},
 		"another's dictionary": {[]byte{0x28, 0xb5, 0x2f, 0xfd, 0x21, 0x01, 0x00, 0x00, 0x00}, "zstd: "},
 		"a bomb":               {packtest.Zstd(t, make([]byte, freeBytes+1)), "unpacks to more than 64 MiB"},
-		"a window too large":   {wide.Bytes(), "--long=27"},
+		"a window too large":   {streamed(t, 2*maxWindow), "--long=27"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, content, err := unzstd(t, c.packed)
@@ -281,6 +267,53 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%d bytes may become %d, want %d", packed, s.limit, want)
 		}
 	}
+}
+
+func TestWindow(t *testing.T) {
+	for name, c := range map[string]struct {
+		packed []byte
+		want   uint64
+	}{
+		"no zstd":   {[]byte("synapse fake model"), 0},
+		"nothing":   {nil, 0},
+		"in one go": {single(t, 1000), 1000},
+		"a stream":  {streamed(t, 1<<20), 1 << 20},
+		"too large": {streamed(t, 2*maxWindow), maxWindow},
+	} {
+		if got := Window(c.packed[:min(len(c.packed), HeadBytes)]); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// single is a frame that says how many bytes are in it, and no window.
+func single(t *testing.T, bytes int) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil, zstd.WithSingleSegment(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(make([]byte, bytes), nil)
+}
+
+// streamed is a frame of 1 MiB that does not say so, and therefore its window.
+func streamed(t *testing.T, window int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := zstd.NewWriter(&out, zstd.WithWindowSize(window), zstd.WithSingleSegment(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 // What cannot be written is no fault of the archive.
