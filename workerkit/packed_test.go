@@ -23,7 +23,9 @@ const packedFormat = fake.Format + "+zstd"
 func packed(t *testing.T, seed byte, bytes int) protocol.Load {
 	t.Helper()
 	model := make([]byte, bytes)
-	rand.NewChaCha8([32]byte{seed}).Read(model)
+	if _, err := rand.NewChaCha8([32]byte{seed}).Read(model); err != nil {
+		t.Fatal(err)
+	}
 	copy(model, fake.Magic+"\n")
 	path, digest := packtest.Write(t, packtest.Zstd(t, model))
 	return protocol.Load{ReqID: "1", ArtifactPath: path, ArtifactDigest: digest, Format: packedFormat}
