@@ -414,6 +414,18 @@ func TestCacheThatCannotBeUsed(t *testing.T) {
 		_, err := r.Open("k", r.file("text"))
 		failed(t, err, "others may write")
 	})
+	if os.Geteuid() == 0 { // nobody else can give a directory away
+		t.Run("another user's", func(t *testing.T) {
+			r := newRig(t, DefaultLimit)
+			r.use("k", r.file("text"), 1)
+			const somebody = 12345
+			if err := os.Chown(r.dir, somebody, somebody); err != nil {
+				t.Fatal(err)
+			}
+			_, err := r.Open("k", r.file("text"))
+			failed(t, err, "belongs to the user 12345")
+		})
+	}
 	t.Run("others may write above it, where everybody may", func(t *testing.T) {
 		r := newRig(t, DefaultLimit)
 		above := filepath.Dir(r.dir)
