@@ -110,11 +110,13 @@ func tinyReranker() *tinyModel {
 }
 
 // tinyDecoder is a generating model of one layer, of the architecture "llama".
-func tinyDecoder() *tinyModel {
+func tinyDecoder() *tinyModel { return tinyDecoderOf(tinyVocab, tinyCtx) }
+
+func tinyDecoderOf(vocab, ctx int) *tinyModel {
 	m := &tinyModel{}
 	for _, p := range []ggufwriter.Pair{
 		{Key: "general.architecture", Value: "llama"},
-		{Key: "llama.context_length", Value: uint32(tinyCtx)},
+		{Key: "llama.context_length", Value: uint32(ctx)},
 		{Key: "llama.embedding_length", Value: uint32(tinyEmbd)},
 		{Key: "llama.feed_forward_length", Value: uint32(2 * tinyEmbd)},
 		{Key: "llama.block_count", Value: uint32(1)},
@@ -127,13 +129,13 @@ func tinyDecoder() *tinyModel {
 	} {
 		m.file.Pairs = append(m.file.Pairs, p)
 	}
-	m.vocabulary(tinyVocab)
+	m.vocabulary(vocab)
 	scores := ggufwriter.Buffer{}
-	scores.Put(uint32(9), uint32(6), uint64(tinyVocab), make([]float32, tinyVocab))
+	scores.Put(uint32(9), uint32(6), uint64(vocab), make([]float32, vocab))
 	m.set("tokenizer.ggml.scores", ggufwriter.Raw(scores.Bytes()))
-	m.tensor("token_embd.weight", tinyEmbd, tinyVocab)
+	m.tensor("token_embd.weight", tinyEmbd, uint64(vocab))
 	m.tensor("output_norm.weight", tinyEmbd)
-	m.tensor("output.weight", tinyEmbd, tinyVocab)
+	m.tensor("output.weight", tinyEmbd, uint64(vocab))
 	m.tensor("blk.0.attn_norm.weight", tinyEmbd)
 	for _, name := range []string{"attn_q", "attn_k", "attn_v", "attn_output"} {
 		m.tensor("blk.0."+name+".weight", tinyEmbd, tinyEmbd)
