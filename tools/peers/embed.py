@@ -160,8 +160,10 @@ def main():
     ours.worker.close()
     median = statistics.median
     print(f"{args.suite}: {len(rows)} rows, {tokens} tokens; {args.threads} threads, {args.rounds} rounds")
-    print(f"  worker-onnx {median(s[0] for s in speeds):.0f} tokens/s, {peer.name} in batches of {peer.batch} {median(s[1] for s in speeds):.0f}")
-    print(f"  ratio: tokens/s {median(walls):.2f} ({min(walls):.2f} to {max(walls):.2f}), tokens/CPU-s {median(cpus):.2f} ({min(cpus):.2f} to {max(cpus):.2f})")
+    for name, side in ("worker-onnx", 0), (f"{peer.name} in batches of {peer.batch}", 1):
+        print(f"  {median(s[side] for s in speeds):6.0f} tokens/s {name}")
+    for unit, ratios in ("tokens/s", walls), ("tokens/CPU-s", cpus):
+        print(f"  {median(ratios):6.2f} ratio of {unit}, from {min(ratios):.2f} to {max(ratios):.2f}")
     print(f"  vectors apart by at most {apart:.1e}")
 
 
