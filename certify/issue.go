@@ -16,7 +16,7 @@ func (r *Result) Certificates() []*certificate.Certificate {
 				Engine: r.Worker.Engine, Libraries: r.Worker.Libraries,
 				Artifact: certificate.Artifact{
 					File:   certificate.File{Name: run.Artifact, Digest: run.Digest},
-					Format: run.Format, Config: run.Model.Config,
+					Format: run.Format, Requested: run.RuntimeConfig, Config: run.Model.Config,
 				},
 				Model: s.Model, Suite: certificate.File{Name: s.Name, Digest: s.Digest},
 				Machine: r.Machine, Checks: run.Checks, Controls: run.Controls,

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/suite"
 	"github.com/synapse-module/workers/host"
@@ -37,7 +40,7 @@ func newMeasurement(j job, o Options) *measurement {
 		result: ArtifactResult{
 			Artifact: j.artifact.Name, Digest: j.artifact.Digest, Format: j.artifact.Format,
 			Checks: []gate.Check{}, Controls: []gate.Control{}, Rows: []Row{},
-			Similarities: []Similarity{},
+			Similarities: []Similarity{}, RuntimeConfig: canonical(j.artifact.RuntimeConfig),
 		},
 	}
 }
@@ -102,6 +105,18 @@ func (m *measurement) load(ctx context.Context) error {
 	}
 	m.observer.Advance(1)
 	return m.statedLimit()
+}
+
+// canonical is a runtime_config as JSON whose members are in order.
+func canonical(c map[string]any) jsontext.Value {
+	if len(c) == 0 {
+		return jsontext.Value("{}")
+	}
+	b, err := json.Marshal(c, json.Deterministic(true))
+	if err != nil {
+		panic(err) // suite.Decode has refused it
+	}
+	return b
 }
 
 // configOf is a runtime_config, nil for the engine's defaults.

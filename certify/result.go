@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/machine"
@@ -93,9 +95,12 @@ type SuiteResult struct {
 
 // ArtifactResult is what one suite found about one artifact.
 type ArtifactResult struct {
-	Artifact   string               `json:"artifact"` // name in the suite
-	Digest     protocol.Digest      `json:"digest"`
-	Format     string               `json:"format"`
+	Artifact string          `json:"artifact"` // name in the suite
+	Digest   protocol.Digest `json:"digest"`
+	Format   string          `json:"format"`
+
+	RuntimeConfig jsontext.Value `json:"runtime_config"` // of LOAD, {} for the engine's defaults
+
 	Verdict    Verdict              `json:"verdict"`
 	Problem    *Problem             `json:"problem,omitempty"` // why it is unmeasured
 	Seconds    float64              `json:"seconds"`

@@ -92,8 +92,9 @@ type Pong struct {
 // [*protocol.OversizeError] says that the request does not fit one frame
 // ([Worker.MaxFrame]), of which nothing was sent.
 
-// Load loads a model. Its errors are those of every request, and a plain error
-// where Config does not marshal to JSON or Path cannot be made absolute.
+// Load loads a model. Its errors are those of every request, a [*NotAdmitted] where
+// Spec.Admit refuses, and a plain error where Config does not marshal to JSON or
+// Path cannot be made absolute.
 func (w *Worker) Load(ctx context.Context, q LoadRequest) (Loaded, error) {
 	path, err := filepath.Abs(q.Path)
 	if err != nil {
@@ -101,6 +102,9 @@ func (w *Worker) Load(ctx context.Context, q LoadRequest) (Loaded, error) {
 	}
 	config, err := configJSON(q.Config)
 	if err != nil {
+		return Loaded{}, err
+	}
+	if err := w.admitted(ctx, q, config); err != nil {
 		return Loaded{}, err
 	}
 	m := model{digest: string(q.Digest), config: string(config)}
@@ -121,6 +125,21 @@ func (w *Worker) Load(ctx context.Context, q LoadRequest) (Loaded, error) {
 		return Loaded{}, err
 	}
 	return Loaded{Ref: got.ModelRef, Dims: got.Dims, ColdLoad: time.Duration(got.ColdLoadMS) * time.Millisecond}, nil
+}
+
+// admitted asks Spec.Admit.
+func (w *Worker) admitted(ctx context.Context, q LoadRequest, config jsontext.Value) error {
+	if w.spec.Admit == nil {
+		return nil
+	}
+	err := w.spec.Admit(ctx, Admission{
+		Worker: w.spec.Path, Args: w.spec.Args, Engine: w.hello.Engine,
+		Digest: q.Digest, Format: q.Format, Config: config,
+	})
+	if err != nil {
+		return &NotAdmitted{Worker: w.spec.ID, Model: string(q.Digest), Err: err}
+	}
+	return nil
 }
 
 // configJSON is the runtime_config of v in canonical form, nil for nil: equal

@@ -105,6 +105,21 @@ func lastLine(tail string) string {
 	return strings.TrimSpace(tail[strings.LastIndexByte(tail, '\n')+1:])
 }
 
+// NotAdmitted says that Spec.Admit refused to have a model loaded. The worker is
+// as it was: nothing was sent.
+type NotAdmitted struct {
+	Worker string // the worker's id
+	Model  string // digest of the artifact
+	Err    error  // what Admit returned
+}
+
+func (e *NotAdmitted) Error() string {
+	return fmt.Sprintf("%s was not loaded into worker %s: %v", e.Model, e.Worker, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *NotAdmitted) Unwrap() error { return e.Err }
+
 // RequestCanceled says that the caller's context ended a request that was no
 // crash. It unwraps to the context's error: [context.Canceled], or
 // [context.DeadlineExceeded] for a request that never got the lane.

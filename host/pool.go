@@ -132,7 +132,8 @@ func NewPool(s PoolSpec) (*Pool, error) {
 //
 // Errors: [*Quarantined], [*QueueFull], [*Unstartable] and [ErrPoolClosed] at once;
 // [*NoWorker] when ctx ends first; a [*protocol.Error] where the worker refuses to
-// load the model; an [*EngineCrashed] where the load crashed it.
+// load the model; a [*NotAdmitted] where Spec.Admit does; an [*EngineCrashed] where
+// the load crashed it.
 func (p *Pool) Acquire(ctx context.Context, m LoadRequest) (*Lease, error) {
 	return p.acquire(ctx, m, anySlot)
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/synapse-module/workers/protocol"
 )
@@ -63,10 +66,25 @@ type Spec struct {
 	// Observers see each request begin and end. See package metrics.
 	Observers []Observer
 
+	// Admit, where it is not nil, is asked before each LOAD. Where it returns an
+	// error nothing is sent, and the load fails with a [*NotAdmitted]. Package
+	// certified has one that wants a certificate.
+	Admit func(context.Context, Admission) error
+
 	// Log, where it is not nil, is given each line that the worker writes to
 	// stdout or stderr. It is called from one goroutine a worker. A slow Log
 	// loses lines, counted in [LogLine.Lost]; it never holds the worker up.
 	Log func(LogLine)
+}
+
+// Admission is a LOAD that a worker is about to be sent.
+type Admission struct {
+	Worker string          // the worker's executable, an absolute path
+	Args   []string        // Spec.Args
+	Engine protocol.Engine // as in the worker's HELLO
+	Digest protocol.Digest // of the artifact, which the worker will hold it to
+	Format string
+	Config jsontext.Value // runtime_config, canonical JSON; nil for the engine's defaults
 }
 
 // Sandbox says how much a worker gives up before it serves. What it gave up is in

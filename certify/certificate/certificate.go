@@ -48,8 +48,9 @@ type Certificate struct {
 // Artifact is the model that was certified, and how it was loaded.
 type Artifact struct {
 	File
-	Format string         `json:"format"`
-	Config jsontext.Value `json:"config"` // the runtime_config in force
+	Format    string         `json:"format"`
+	Requested jsontext.Value `json:"requested"` // the runtime_config of LOAD, {} for the engine's defaults
+	Config    jsontext.Value `json:"config"`    // the runtime_config in force
 }
 
 // held reports whether every check passed and every control was caught, but for

@@ -30,7 +30,7 @@ func sample() *Certificate {
 		Worker:    File{"worker-onnx", digest("a")},
 		Engine:    protocol.Engine{Name: "onnx", Version: "1", BuildFlags: []string{}},
 		Libraries: []File{{"onnxruntime/lib.so", digest("b")}},
-		Artifact:  Artifact{File: File{"model", "sha256-tree:" + protocol.Digest(strings.Repeat("c", 64))}, Format: "mlpackage", Config: []byte(`{"threads":2}`)},
+		Artifact:  Artifact{File: File{"model", "sha256-tree:" + protocol.Digest(strings.Repeat("c", 64))}, Format: "mlpackage", Requested: []byte(`{}`), Config: []byte(`{"threads":2}`)},
 		Model:     "a model", Suite: File{"a-suite", digest("d")},
 		Machine:  machine.Machine{OS: "linux", Arch: "amd64", OSName: "debian", OSVersion: "12", ISA: "x86-64-v4", Cores: 2},
 		Checks:   []gate.Check{{Gate: "cosine", Figure: "min", Value: 0.99999, Relation: gate.AtLeast, Limit: 0.9999, Passed: true}},

@@ -36,8 +36,10 @@ func EqualTokens(text string, want suite.Answer) int {
 func Greedy(got []Generation, want []suite.Answer, t suite.Greedy) []Check {
 	least, worst := math.Inf(1), ""
 	otherEnd, other, detail := 0, "", ""
+	shares := 0.0
 	for i, g := range got {
 		equal := EqualTokens(g.Text, want[i])
+		shares += float64(equal) / float64(len(want[i].Pieces))
 		if equal == len(want[i].Pieces) { // a short answer has no more to be held
 			equal = max(equal, t.Tokens)
 		}
@@ -56,10 +58,11 @@ func Greedy(got []Generation, want []suite.Answer, t suite.Greedy) []Check {
 	}
 	ends := hold("stops", "answers that end otherwise", float64(otherEnd), Equal, 0, other)
 	ends.Detail = detail
-	return []Check{
-		hold("greedy", "least leading tokens equal", least, AtLeast, float64(t.Tokens), worst),
-		ends,
+	checks := []Check{hold("greedy", "least leading tokens equal", least, AtLeast, float64(t.Tokens), worst), ends}
+	if t.Share > 0 {
+		checks = append(checks, hold("greedy", "mean share equal", shares/float64(len(got)), AtLeast, t.Share, ""))
 	}
+	return checks
 }
 
 // Obedience counts the answers under a grammar that are not what it admits, or

@@ -96,6 +96,17 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
+func TestGreedyShare(t *testing.T) {
+	got := []Generation{{"a", "one two", 4, protocol.FinishLength}}
+	checks := Greedy(got, []suite.Answer{long}, suite.Greedy{Tokens: 1, Share: 0.6})
+	if share := find(t, checks, "mean share equal"); share.Passed || share.Value != 0.5 {
+		t.Errorf("half of the tokens: %+v", share)
+	}
+	if checks := Greedy(nil, nil, suite.Greedy{Tokens: 1, Share: 0.1}); find(t, checks, "mean share equal").Passed {
+		t.Error("no answers pass")
+	}
+}
+
 func TestObedience(t *testing.T) {
 	got := []Generation{{ID: "a"}, {ID: "b"}}
 	if c := Obedience(got, []string{"", ""}); !c.Passed {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -112,6 +113,9 @@ func check(file string, tree *ast.File, s *Suite) error {
 		fault("there is no norm gate that could fail", "controls", "no_normalization")
 	}
 	for i, a := range s.Artifacts {
+		if _, err := json.Marshal(a.RuntimeConfig); err != nil {
+			fault("cannot be sent as JSON: "+err.Error(), "artifacts", strconv.Itoa(i), "runtime_config")
+		}
 		if a.FlippedByte != nil && a.Digest.IsTree() {
 			fault("is for files, this artifact is a directory", "artifacts", strconv.Itoa(i), "flipped_byte")
 		}

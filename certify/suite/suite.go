@@ -134,9 +134,10 @@ type Order struct {
 	First   float64 `yaml:"first"`   // share of the queries whose first document is the reference's
 }
 
-// Greedy is how many tokens of every continuation must be the reference's.
+// Greedy is how much of every continuation must be the reference's.
 type Greedy struct {
-	Tokens int `yaml:"tokens"`
+	Tokens int     `yaml:"tokens"` // leading ones, of every answer
+	Share  float64 `yaml:"share"`  // of its tokens, mean over the answers; 0 for no bound
 }
 
 // Limits are the max_tokens under which prompts are asked again.
