@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
 
+	"github.com/synapse-module/workers/internal/signaldeath"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -217,7 +218,7 @@ func (p *puppet) die(how string) {
 		code, _ := strconv.Atoi(arg)
 		os.Exit(code)
 	case "signal":
-		dieBy(unix.SignalNum(arg))
+		signaldeath.By(unix.SignalNum(arg))
 	case "stop":
 		p.must(unix.Kill(os.Getpid(), unix.SIGSTOP))
 		select {} // the signal is on its way
