@@ -3,6 +3,7 @@ package llama
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -48,6 +49,36 @@ func TestGreedyIsDeterministicAndCounts(t *testing.T) {
 		if got := generate(t, m, onceUponATime, n, ""); got.NGen != n || !strings.HasPrefix(want.Text, got.Text) {
 			t.Errorf("%d tokens: %+v", n, got)
 		}
+	}
+}
+
+// TestGreedyIsLlamaCPPsOwn holds the worker's loop to llama-server's, which shares
+// llama.cpp with it and nothing else. testdata/greedy.json was recorded from the
+// llama-server that tools/llama-libs builds (SERVER=1, llama.cpp 0.5.0-dev) with the
+// asset smollm2-gguf, by POST /completion of {"prompt": [ids], "temperature": 0,
+// "samplers": ["top_k"], "top_k": 1, "return_tokens": true, "n_probs": 2}. Each record
+// ends before the likeliest token leads the next by less than 0.15, so that another
+// processor's kernels, which round the inputs of 4-bit weights, change none.
+func TestGreedyIsLlamaCPPsOwn(t *testing.T) {
+	b, err := os.ReadFile("testdata/greedy.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []struct {
+		Prompt, Tokens []int32
+		Text           string
+	}
+	if err := json.Unmarshal(b, &records); err != nil {
+		t.Fatal(err)
+	}
+	m := loadAsset(t, "smollm2-gguf", "")
+	for _, r := range records {
+		if g := generate(t, m, r.Prompt, len(r.Tokens), ""); g.Text != r.Text || g.NGen != len(r.Tokens) {
+			t.Errorf("%d tokens %q, llama-server's are %d: %q", g.NGen, g.Text, len(r.Tokens), r.Text)
+		}
+	}
+	if len(records) == 0 {
+		t.Error("nothing was recorded")
 	}
 }
 

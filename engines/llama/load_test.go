@@ -15,7 +15,7 @@ func TestInfoNamesTheBuild(t *testing.T) {
 	if info.Name != "llama" || info.Version == "" {
 		t.Errorf("%+v", info)
 	}
-	for _, flag := range []string{"llama.cpp=", "ggml=", "cpu_variant=", "backends=CPU", "features="} {
+	for _, flag := range []string{"llama.cpp=", "ggml=", "cpu_variant=", "backends=", "features="} {
 		found := false
 		for _, f := range info.BuildFlags {
 			found = found || strings.HasPrefix(f, flag)
@@ -23,6 +23,9 @@ func TestInfoNamesTheBuild(t *testing.T) {
 		if !found {
 			t.Errorf("no %s in %q", flag, info.BuildFlags)
 		}
+	}
+	if all := strings.Join(info.BuildFlags, " "); !strings.Contains(all, "CPU") {
+		t.Errorf("no backend CPU in %s", all)
 	}
 }
 
