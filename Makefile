@@ -56,8 +56,9 @@ test-portable: ## The tests that need neither an engine nor a Unix socket: what 
 test-llama: assets build ## Run worker-llama's own tests: minutes of computing, whose threads spin beside other tests.
 	$(GO) test -tags llama -timeout 40m ./engines/llama
 
-certify-ane: coreml-models build ## Hold worker-ane to the wire, and show what this Mac's Core ML is.
+certify-ane: coreml-models build ## Hold worker-ane to the wire and to its suite, and show what this Mac's Core ML is.
 	bin/certify protocol --worker bin/worker-ane
+	bin/certify run all-minilm-l6-v2 --worker bin/worker-ane --out out/certify-ane
 	bin/worker-ane selfcheck "$$($(ASSETS) path minilm-coreml-functions)"
 
 certify: assets build ## Hold the workers to independent references: the main job.
