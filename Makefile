@@ -18,11 +18,21 @@ LIBS     := onnxruntime llama
 PORTABLE := ./protocol/... ./certify/gate ./certify/suite ./certify/report ./internal/assets ./internal/buildinfo \
             ./engines/internal/... ./engines/llama/internal/... ./engines/onnx/internal/...
 
+# What `make certify` measures: e5-small's weights exist here for ONNX Runtime alone.
+SUITES       := all-minilm-l6-v2 bge-small-en-v1.5 e5-small-v2 minilm-cross-encoder smollm2-135m-instruct
+LLAMA_SUITES := $(filter-out e5-small-v2,$(SUITES))
+
+# The artifacts whose vectors must agree between the engines; the quantised are shown.
+PARITY := minilm-onnx-f32 minilm-jar-onnx-f32 bge-small-onnx-f32 minilm-gguf-f32 minilm-gguf-f16 bge-small-gguf-f32
+
+# A directory of llama.cpp's libraries in place of the ones beside the worker.
+LLAMA_LIBS ?=
+
 # How long one fuzz target runs under `make fuzz`.
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test test-portable certify lint lint-workflows fuzz bench docs chaos clean
+.PHONY: help assets asset build test test-portable certify llama-libs llama-rpc lint lint-workflows fuzz bench docs chaos clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,16 +63,22 @@ test-portable: ## The tests that need neither an engine nor a Unix socket: what 
 	$(GO) vet ./...
 	$(GO) test -timeout 20m $(PORTABLE)
 
-test-llama: assets build ## Run worker-llama's own tests: minutes of computing, whose threads spin beside other tests.
-	$(GO) test -tags llama -timeout 40m ./engines/llama
-
 certify-ane: coreml-models build ## Hold worker-ane to the wire and to its suite, and show what this Mac's Core ML is.
 	bin/certify protocol --worker bin/worker-ane
 	bin/certify run all-minilm-l6-v2 --worker bin/worker-ane --out out/certify-ane
 	bin/worker-ane selfcheck "$$($(ASSETS) path minilm-coreml-functions)"
 
-certify: assets build ## Hold the workers to independent references: the main job.
-	bin/certify run all-minilm-l6-v2 --worker bin/worker-onnx --out out/certify
+certify: assets build ## Hold the workers to independent references, and to one another: the main job.
+	bin/certify run $(SUITES) --worker bin/worker-onnx --out out/certify/onnx
+	bin/certify run $(LLAMA_SUITES) --worker bin/worker-llama --out out/certify/llama $(if $(LLAMA_LIBS),--engine-lib $(LLAMA_LIBS))
+	bin/certify compare out/certify/onnx/result.json out/certify/llama/result.json --parity 0.99999 $(addprefix --only ,$(PARITY))
+
+llama-libs: ## Build llama.cpp's libraries from pinned sources, with RPC, into out/llama-libs (20 minutes).
+	tools/llama-libs/build.sh out/llama-libs out/llama-libs-build
+	@echo "use them: worker-llama --engine-lib $(CURDIR)/out/llama-libs, or make certify LLAMA_LIBS=out/llama-libs"
+
+llama-rpc: assets llama-libs ## The same, and a model over two RPC servers of this machine computes what it does here.
+	SYNAPSE_TEST_LLAMA_LIBS=$(CURDIR)/out/llama-libs $(GO) test -count 1 -v -run '^TestAModelOverTwoServers$$' ./engines/llama
 
 lint-workflows: ## actionlint over .github/workflows.
 	$(GO) run $(ACTIONLINT)

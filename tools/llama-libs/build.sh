@@ -53,7 +53,7 @@ source="$work/$package/vendor/llama.cpp"
 # SIGILL in the first AMX product. The barrier makes the stores happen.
 amx="$source/ggml/src/ggml-cpu/amx/mmq.cpp"
 grep -q '__asm__.*_tile_loadconfig(&tc);' "$amx" ||
-	sed -i 's/^\( *\)_tile_loadconfig(&tc);/\1__asm__ volatile("" ::: "memory"); &/' "$amx"
+	sed -i 's/^\( *\)\(_tile_loadconfig(&tc);\)/\1__asm__ volatile("" ::: "memory"); \2/' "$amx"
 grep -q '__asm__.*_tile_loadconfig(&tc);' "$amx" || {
 	echo "build.sh: $amx loads its tile configuration in another way, look again" >&2
 	exit 65
