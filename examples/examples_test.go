@@ -89,3 +89,18 @@ func TestGoModuleEmbeds(t *testing.T) {
 	}
 	near(t, got, expected(1, 2, 3), 1e-6)
 }
+
+// Where the module wants certificates, what has none is not loaded.
+func TestGoModuleWantsCertificates(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key.pem")
+	const public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n" // RFC 8410, section 10.1
+	if err := os.WriteFile(key, []byte(public), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(wiretest.Build(t, "examples/go-module"), wiretest.Build(t, "cmd/worker-fake"), fakeModel(t), "fake", "{}", "1,2,3")
+	cmd.Env = append(os.Environ(), "SYNAPSE_CERTIFICATES="+t.TempDir(), "SYNAPSE_KEY="+key)
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "nobody has certified this here: ") || !strings.Contains(string(out), "certify run SUITE --worker") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}

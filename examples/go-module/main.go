@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/host/certified"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -55,8 +56,14 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	var admit func(context.Context, host.Admission) error
+	if folder := os.Getenv(envCertificates); folder != "" {
+		if admit, err = onlyCertified(folder, os.Getenv(envKey)); err != nil {
+			return err
+		}
+	}
 	pool, err := host.NewPool(host.PoolSpec{
-		Worker: host.Spec{Path: worker, Log: func(l host.LogLine) { log.Printf("%s: %s", l.Worker, l.Text) }},
+		Worker: host.Spec{Path: worker, Admit: admit, Log: func(l host.LogLine) { log.Printf("%s: %s", l.Worker, l.Text) }},
 		Size:   2,
 	})
 	if err != nil {
@@ -102,6 +109,7 @@ func explain(err error) string {
 	var crash *host.EngineCrashed
 	var quarantined *host.Quarantined
 	var unstartable *host.Unstartable
+	var uncertified *certified.Uncertified
 	switch {
 	case errors.As(err, &quarantined):
 		return fmt.Sprintf("serve without this model until %s: %v", quarantined.Until.Format(time.RFC3339), err)
@@ -111,6 +119,8 @@ func explain(err error) string {
 		return fmt.Sprintf("the engine cannot do this here: %v", err)
 	case errors.As(err, &unstartable):
 		return fmt.Sprintf("the installation is at fault: %v", err)
+	case errors.As(err, &uncertified):
+		return fmt.Sprintf("nobody has certified this here: %v", err)
 	}
 	return err.Error()
 }
