@@ -86,7 +86,6 @@ func (b *base) free() {
 		b.engine.lib.ModelFree(b.model)
 		b.model = 0
 	}
-	b.abort.Free()
 }
 
 // run calls f on the library's thread. While it runs, the end of ctx aborts what

@@ -106,7 +106,7 @@ func (e *engine) load(a workerkit.Artifact, p plan, s settings) (workerkit.Model
 	if handle == 0 {
 		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, e.log.reason())
 	}
-	b := &base{engine: e, model: handle, plan: p, settings: s, abort: capi.NewAbort()}
+	b := &base{engine: e, model: handle, plan: p, settings: s, abort: e.lib.NewAbort()}
 	m, err := b.finish()
 	if err != nil {
 		b.free()

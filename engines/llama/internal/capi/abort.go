@@ -1,67 +1,44 @@
 package capi
 
 import (
-	"sync"
+	"fmt"
 	"sync/atomic"
-
-	"github.com/ebitengine/purego"
+	"unsafe"
 )
 
-// Abort stops a computation of the contexts that it is given to. The callback
-// behind it is one for the whole process, because purego never frees one; which
-// Abort is asked it learns from its data argument.
+// Abort stops a computation of the contexts that it is given to.
+//
+// llama.cpp polls at every node of a graph, a thousand times for a token of a small
+// model, and a callback into Go would cost a tenth of such a model's speed. So the
+// callback is C's own strlen, asked for the length of the flag as a text: 0 while its
+// first byte is 0, and 1 when it is set, since the bytes after it are 0.
 type Abort struct {
-	id   uintptr
-	flag atomic.Bool
+	flag     atomic.Uint32 // 0 or setFlag
+	callback uintptr
 }
 
-var aborts struct {
-	sync.RWMutex
-	next uintptr
-	byID map[uintptr]*Abort
-}
+// setFlag has the bytes 1, 0, 0, 0 in memory on every processor that llama.cpp's
+// libraries are built for here: all are little-endian.
+const setFlag = 1
 
-// NewAbort makes an Abort that is not set. Free it when no context has it any
-// more.
-func NewAbort() *Abort {
-	aborts.Lock()
-	defer aborts.Unlock()
-	if aborts.byID == nil {
-		aborts.byID = map[uintptr]*Abort{}
+// NewAbort makes an Abort that is not set. It must outlive the contexts that it is
+// attached to.
+func (l *Library) NewAbort() *Abort { return &Abort{callback: l.strlen} }
+
+// bindAbort finds strlen.
+func (l *Library) bindAbort() (err error) {
+	if l.strlen, err = strlen(); err != nil {
+		return fmt.Errorf("the system's C library has no strlen: %w", err)
 	}
-	aborts.next++
-	a := &Abort{id: aborts.next}
-	aborts.byID[a.id] = a
-	return a
-}
-
-// Free forgets the Abort.
-func (a *Abort) Free() {
-	aborts.Lock()
-	defer aborts.Unlock()
-	delete(aborts.byID, a.id)
+	return nil
 }
 
 // Set makes the next poll, in any thread, end the computation. Clear takes it
 // back.
-func (a *Abort) Set()   { a.flag.Store(true) }
-func (a *Abort) Clear() { a.flag.Store(false) }
+func (a *Abort) Set()   { a.flag.Store(setFlag) }
+func (a *Abort) Clear() { a.flag.Store(0) }
 
 // Attach enters the callback into a context's parameters.
 func (a *Abort) Attach(p *ContextParams) {
-	p.AbortCallback, p.AbortCallbackData = abortCallback(), a.id
+	p.AbortCallback, p.AbortCallbackData = a.callback, uintptr(unsafe.Pointer(&a.flag))
 }
-
-// abortCallback answers a C bool. Windows takes a word as the only result of a
-// callback, and a bool is its lowest byte everywhere.
-var abortCallback = sync.OnceValue(func() uintptr {
-	return purego.NewCallback(func(id uintptr) uintptr {
-		aborts.RLock()
-		a := aborts.byID[id]
-		aborts.RUnlock()
-		if a != nil && a.flag.Load() {
-			return 1
-		}
-		return 0
-	})
-})

@@ -24,4 +24,7 @@ func open(path string) (uintptr, error) {
 
 func closeLibrary(handle uintptr) error { return purego.Dlclose(handle) }
 
+// strlen is the address of the C library's function.
+func strlen() (uintptr, error) { return purego.Dlsym(purego.RTLD_DEFAULT, "strlen") }
+
 func symbol(handle uintptr, name string) (uintptr, error) { return purego.Dlsym(handle, name) }

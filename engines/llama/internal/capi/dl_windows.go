@@ -22,6 +22,15 @@ func open(path string) (uintptr, error) {
 
 func closeLibrary(handle uintptr) error { return windows.FreeLibrary(windows.Handle(handle)) }
 
+// strlen is the address of the C library's function.
+func strlen() (uintptr, error) {
+	h, err := windows.LoadLibraryEx("msvcrt.dll", 0, windows.LOAD_LIBRARY_SEARCH_SYSTEM32)
+	if err != nil {
+		return 0, err
+	}
+	return symbol(uintptr(h), "strlen")
+}
+
 func symbol(handle uintptr, name string) (uintptr, error) {
 	return windows.GetProcAddress(windows.Handle(handle), name)
 }

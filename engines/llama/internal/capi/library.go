@@ -25,7 +25,8 @@ type Library struct {
 	Backends []string // names of the backends in force, in order of their loading
 	Features []string // what the CPU variant was compiled with, "AVX2", "OPENMP", ...
 
-	rpc func(endpoint string) Reg // nil where the build has no RPC backend
+	rpc    func(endpoint string) Reg // nil where the build has no RPC backend
+	strlen uintptr                   // C's, see Abort
 }
 
 // Open loads llama.cpp's libraries from an absolute directory, and nothing from
@@ -61,6 +62,9 @@ func Open(dir string, emit func(Level, string)) (*Library, error) {
 	}
 	if err := checkLayout(l.ModelDefaultParams(), l.ContextDefaultParams()); err != nil {
 		return nil, fmt.Errorf("the library in %s calls itself llama.cpp %s, but %w", dir, l.LlamaCPP, err)
+	}
+	if err := l.bindAbort(); err != nil {
+		return nil, err
 	}
 	if err := l.readGELU(); err != nil {
 		return nil, fmt.Errorf("the library in %s calls itself llama.cpp %s, but %w", dir, l.LlamaCPP, err)
