@@ -2,8 +2,10 @@ package llama
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os/signal"
 	"strings"
@@ -68,9 +70,18 @@ const (
 func dialRPC(endpoint string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", endpoint, rpcGreeting)
 	if err != nil {
-		return nil, fmt.Errorf("cannot be reached: %w", err)
+		return nil, unreachable(err)
 	}
 	return conn, nil
+}
+
+// unreachable says why a server cannot be reached, and what to do where the worker
+// itself is why.
+func unreachable(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("cannot be reached: the worker's sandbox opens no sockets, start it with --sandbox off: %w", err)
+	}
+	return fmt.Errorf("cannot be reached: %w", err)
 }
 
 // reachRPC sees whether anything listens at HOST:PORT.

@@ -107,7 +107,7 @@ func options() []workerkit.Option {
 		},
 		{
 			Name: optRPCServers, Kind: workerkit.KindStrings,
-			Help: "HOST:PORT of llama.cpp's RPC servers that share the model with this machine. They have no authentication: private networks only.",
+			Help: "HOST:PORT of llama.cpp's RPC servers that share the model with this machine. They have no authentication: private networks only. Needs --sandbox off and libraries of make llama-rpc.",
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func TestWhatIsNoRPCServerIsRefused(t *testing.T) {
 	}
 	if err := greetRPC(listen(version(rpcMajor))); err != nil {
 		t.Error(err)
+	}
+	if err := unreachable(&net.OpError{Op: "dial", Err: syscall.EPERM}); !strings.Contains(err.Error(), "--sandbox off") {
+		t.Errorf("in a sandbox: %v", err)
 	}
 }
 
