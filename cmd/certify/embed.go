@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -10,14 +13,16 @@ import (
 	"github.com/synapse-module/workers/certify"
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/suite"
+	"github.com/synapse-module/workers/certify/tokenizer"
 	"github.com/synapse-module/workers/host"
 )
 
 type embedCmd struct {
 	Suite string   `arg:"" placeholder:"SUITE" predictor:"suite" help:"The suite whose model is loaded."`
-	Texts []string `arg:"" optional:"" placeholder:"TEXT" help:"Texts of the suite, or their ids (t001)."`
+	Texts []string `arg:"" optional:"" placeholder:"TEXT" help:"Any texts; or inputs of the suite by their ids (t001), which stand beside their reference."`
 
-	IDs       []int32  `name:"ids" placeholder:"N" help:"Token ids to embed, for a text that the suite has not: the module makes them, a worker takes only ids."`
+	IDs       []int32  `name:"ids" placeholder:"N" help:"Token ids to embed, as the tokenizer of a module made them."`
+	Tokenizer string   `placeholder:"PATH" predictor:"file" help:"The model's tokenizer.json, of BERT's kind, for texts that the suite has not. Default: the one beside the artifact."`
 	Worker    string   `required:"" placeholder:"PATH" predictor:"file" help:"The worker's executable."`
 	EngineLib string   `placeholder:"DIR" predictor:"file" help:"Directory of the engine's native libraries, given to the worker."`
 	Artifact  []string `placeholder:"[NAME=]PATH" sep:"none" help:"File or directory of the artifact, in place of the asset of that name."`
@@ -31,7 +36,7 @@ func (embedCmd) Help() string {
 	return `Prints one JSON object a line: the text, its ids, the vector, and its cosine to the reference.
 
 Examples:
-  certify embed all-minilm-l6-v2 "Hello World" --worker bin/worker-onnx
+  certify embed all-minilm-l6-v2 "Hello World" "a text of my own" --worker bin/worker-onnx
   certify embed all-minilm-l6-v2 --ids 101,7592,2088,102 --worker bin/worker-onnx`
 }
 
@@ -50,9 +55,8 @@ func (c embedCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	s := loaded[0]
-	rows, references, err := c.rows(s)
-	if err != nil {
-		return err
+	if s.Task != suite.Embed {
+		return &certify.UsageError{Msg: fmt.Sprintf("suite %s is of a model that gives no vectors: its task is %s", s.Name, s.Task)}
 	}
 	args, err := engineLibArgs(c.EngineLib)
 	if err != nil {
@@ -63,7 +67,15 @@ func (c embedCmd) Run(ctx context.Context, con console) error {
 		return err
 	}
 	defer w.Kill()
-	model, err := c.load(ctx, w, s, con)
+	artifact, path, err := c.find(ctx, w.Hello().Engine.Name, s, con)
+	if err != nil {
+		return err
+	}
+	rows, references, err := c.rows(s, path)
+	if err != nil {
+		return err
+	}
+	model, err := w.Load(ctx, host.LoadRequest{Path: path, Digest: artifact.Digest, Format: artifact.Format, Config: configOf(artifact)})
 	if err != nil {
 		return err
 	}
@@ -92,41 +104,54 @@ func (c embedCmd) Run(ctx context.Context, con console) error {
 }
 
 // rows finds the ids of each text, and the reference's vector where there is one.
-func (c embedCmd) rows(s *suite.Suite) (rows []embedded, references [][]float32, err error) {
+// path is the artifact's.
+func (c embedCmd) rows(s *suite.Suite, path string) (rows []embedded, references [][]float32, err error) {
+	var t *tokenizer.Tokenizer // read for the first text that needs it
 	for _, text := range c.Texts {
-		found := false
-		for i, in := range s.Inputs {
-			if in.ID == text || in.Text != nil && *in.Text == text {
-				rows = append(rows, embedded{ID: in.ID, Text: in.Text, IDs: in.IDs})
-				references = append(references, s.Reference[i])
-				found = true
-				break
+		if i := slices.IndexFunc(s.Inputs, func(in suite.Input) bool { return in.ID == text || in.Text != nil && *in.Text == text }); i >= 0 {
+			in := s.Inputs[i]
+			rows, references = append(rows, embedded{ID: in.ID, Text: in.Text, IDs: in.IDs}), append(references, s.Reference[i])
+			continue
+		}
+		if t == nil {
+			if t, err = c.tokenizer(path); err != nil {
+				return nil, nil, &certify.UsageError{Msg: fmt.Sprintf("suite %s has no text %q, and there is no tokenizer for it: %v; name the model's with --tokenizer, or give ids with --ids", s.Name, text, err)}
 			}
 		}
-		if !found {
-			return nil, nil, &certify.UsageError{Msg: fmt.Sprintf("suite %s has no text %q: a worker takes ids, so give those that your tokenizer makes of it with --ids", s.Name, text)}
-		}
+		rows, references = append(rows, embedded{Text: &text, IDs: t.Encode(text)}), append(references, nil)
 	}
 	if len(c.IDs) > 0 {
 		rows, references = append(rows, embedded{IDs: c.IDs}), append(references, nil)
 	}
 	if len(rows) == 0 {
-		return nil, nil, &certify.UsageError{Msg: "nothing to embed: name a text of the suite, or give --ids"}
+		return nil, nil, &certify.UsageError{Msg: "nothing to embed: give a text, the id of an input of the suite, or --ids"}
 	}
 	return rows, references, nil
 }
 
-// load loads the artifact that was asked for.
-func (c embedCmd) load(ctx context.Context, w *host.Worker, s *suite.Suite, con console) (host.Loaded, error) {
+// tokenizer reads the one that was named, or the one beside an artifact, which is
+// a file or a directory.
+func (c embedCmd) tokenizer(path string) (*tokenizer.Tokenizer, error) {
+	const name = "tokenizer.json"
+	if c.Tokenizer != "" {
+		return tokenizer.ReadFile(c.Tokenizer)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return tokenizer.ReadFile(filepath.Join(path, name))
+	}
+	return tokenizer.ReadFile(filepath.Join(filepath.Dir(path), name))
+}
+
+// find finds the artifact that was asked for.
+func (c embedCmd) find(ctx context.Context, engine string, s *suite.Suite, con console) (suite.Artifact, string, error) {
 	var only []string
 	if c.Only != "" {
 		only = []string{c.Only}
 	}
 	where, err := newLocator(c.Artifact, only, con)
 	if err != nil {
-		return host.Loaded{}, err
+		return suite.Artifact{}, "", err
 	}
-	engine := w.Hello().Engine.Name
 	var names []string
 	for _, a := range s.Artifacts {
 		names = append(names, fmt.Sprintf("%s (%s)", a.Name, a.Engine))
@@ -135,13 +160,17 @@ func (c embedCmd) load(ctx context.Context, w *host.Worker, s *suite.Suite, con 
 		}
 		path, err := where.find(ctx, a.Name)
 		if err != nil {
-			return host.Loaded{}, &certify.UsageError{Msg: err.Error()}
+			return suite.Artifact{}, "", &certify.UsageError{Msg: err.Error()}
 		}
-		q := host.LoadRequest{Path: path, Digest: a.Digest, Format: a.Format}
-		if a.RuntimeConfig != nil {
-			q.Config = a.RuntimeConfig
-		}
-		return w.Load(ctx, q)
+		return a, path, nil
 	}
-	return host.Loaded{}, &certify.UsageError{Msg: fmt.Sprintf("suite %s has no such artifact for the engine %q; it has: %s", s.Name, engine, strings.Join(names, ", "))}
+	return suite.Artifact{}, "", &certify.UsageError{Msg: fmt.Sprintf("suite %s has no such artifact for the engine %q; it has: %s", s.Name, engine, strings.Join(names, ", "))}
+}
+
+// configOf is an artifact's runtime_config, nil for the engine's defaults.
+func configOf(a suite.Artifact) any {
+	if a.RuntimeConfig == nil {
+		return nil
+	}
+	return a.RuntimeConfig
 }
