@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"regexp"
 	"slices"
@@ -95,7 +96,7 @@ func TestThePageNeedsNothingButItself(t *testing.T) {
 	for z := html.NewTokenizer(bytes.NewReader(src)); ; {
 		kind := z.Next()
 		if kind == html.ErrorToken {
-			if z.Err() != io.EOF {
+			if !errors.Is(z.Err(), io.EOF) {
 				t.Fatal(z.Err())
 			}
 			break

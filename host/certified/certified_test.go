@@ -51,8 +51,9 @@ func newKey(t *testing.T) (private, public *certificate.Key) {
 	return private, read("PUBLIC KEY", der, err)
 }
 
-// issue writes a certificate of what is here, changed by change, into folder.
-func issue(t *testing.T, folder, name string, key *certificate.Key, worker, libraries string, m host.LoadRequest, change func(*certificate.Certificate)) {
+// issue writes a certificate of what is here, changed by change, into folder, as
+// x.certificate.json.
+func issue(t *testing.T, folder string, key *certificate.Key, worker, libraries string, m host.LoadRequest, change func(*certificate.Certificate)) {
 	t.Helper()
 	digest, err := certificate.DigestOf(worker)
 	if err != nil {
@@ -78,7 +79,7 @@ func issue(t *testing.T, folder, name string, key *certificate.Key, worker, libr
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, name+".certificate.json"), envelope, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "x.certificate.json"), envelope, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -154,7 +155,7 @@ func TestOnlyWhatIsCertifiedIsLoaded(t *testing.T) {
 			if c.key != nil {
 				key = c.key
 			}
-			issue(t, folder, "x", key, worker, "", m, func(k *certificate.Certificate) {
+			issue(t, folder, key, worker, "", m, func(k *certificate.Certificate) {
 				k.Artifact.Requested = []byte(`{"pooling":"mean"}`)
 				if c.change != nil {
 					c.change(k)
@@ -214,7 +215,7 @@ func TestAPoolAdmitsWhatIsCertifiedMeanwhile(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "garbage.certificate.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	issue(t, folder, "x", private, worker, "", m, func(c *certificate.Certificate) { c.Artifact.Requested = []byte(`{"pooling":"mean"}`) })
+	issue(t, folder, private, worker, "", m, func(c *certificate.Certificate) { c.Artifact.Requested = []byte(`{"pooling":"mean"}`) })
 	lease, err := pool.Acquire(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
@@ -244,12 +245,12 @@ func TestARealEnginesLibrariesAreCertified(t *testing.T) {
 	policy := &certified.Policy{Folder: t.TempDir(), Keys: []*certificate.Key{public}}
 	w := startWith(t, worker, []string{"--engine-lib", libs}, policy)
 
-	issue(t, policy.Folder, "x", private, worker, "", m, nil) // of a worker without libraries
+	issue(t, policy.Folder, private, worker, "", m, nil) // of a worker without libraries
 	var mismatch *certificate.MismatchError
 	if _, err := w.Load(t.Context(), m); !errors.As(err, &mismatch) || !strings.HasPrefix(mismatch.What, "library ") {
 		t.Fatalf("libraries that nobody certified: %v", err)
 	}
-	issue(t, policy.Folder, "x", private, worker, libs, m, nil)
+	issue(t, policy.Folder, private, worker, libs, m, nil)
 	loaded, err := w.Load(t.Context(), m)
 	if err != nil {
 		t.Fatal(err)
