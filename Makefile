@@ -32,7 +32,7 @@ LLAMA_LIBS ?=
 FUZZTIME ?= 5m
 
 .DEFAULT_GOAL := help
-.PHONY: help assets asset build test test-portable certify llama-libs llama-rpc lint lint-workflows fuzz bench docs chaos clean
+.PHONY: help assets asset build test test-portable certify page llama-libs llama-rpc lint lint-workflows fuzz bench docs chaos clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ llama-libs: ## Build llama.cpp's libraries from pinned sources, with RPC, into o
 
 llama-rpc: assets llama-libs ## The same, and a model over two RPC servers of this machine computes what it does here.
 	SYNAPSE_TEST_LLAMA_LIBS=$(CURDIR)/out/llama-libs $(GO) test -count 1 -v -run '^TestAModelOverTwoServers$$' ./engines/llama
+
+page: ## Hold certify's page to a headless browser, light and dark (RESULT=result.json for a real one, SHOTS=DIR for pictures).
+	SYNAPSE_RESULT=$(abspath $(RESULT)) SYNAPSE_SHOTS=$(abspath $(SHOTS)) $(GO) test -tags browser -count 1 -run '^TestThePageInABrowser$$' ./certify/report
 
 lint-workflows: ## actionlint over .github/workflows.
 	$(GO) run $(ACTIONLINT)
