@@ -77,6 +77,19 @@ func unload(p *wiretest.Peer, ref string) {
 	p.Expect(&protocol.Unloaded{})
 }
 
+// kill ends a worker as the system does, and waits for its end.
+func kill(t *testing.T, p *wiretest.Peer) {
+	t.Helper()
+	worker, err := os.FindProcess(p.Hello.PID)
+	if err == nil {
+		err = worker.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Exit()
+}
+
 func TestPackedArtifact(t *testing.T) {
 	p := spawn(t).Accept(0)
 	cache := filepath.Join(p.Dir, "cache")
@@ -230,14 +243,7 @@ func TestKilledWhileUnpacking(t *testing.T) {
 		p.Send(m)
 		for deadline := time.Now().Add(wiretest.Patience); len(half()) == 0 && time.Now().Before(deadline); {
 		}
-		worker, err := os.FindProcess(p.Hello.PID)
-		if err == nil {
-			err = worker.Kill()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		p.Exit()
+		kill(t, p)
 		if len(half()) > 0 {
 			break
 		}
@@ -249,4 +255,32 @@ func TestKilledWhileUnpacking(t *testing.T) {
 	p := spawn(t, "--cache-dir", cache).Accept(0)
 	good(t, p, p.Load(m))
 	wantCached(t, cache, m)
+}
+
+// Killed at moments that are spread over a load, a worker leaves nothing that is
+// loaded in place of a model, and nothing that stays.
+func TestKilledAtAnyMoment(t *testing.T) {
+	const (
+		kills = 12
+		size  = 8 << 20
+		step  = 4 * time.Millisecond // the last one is over when the worker is killed
+	)
+	cache := t.TempDir()
+	args := []string{"--cache-dir", cache, "--cache-limit", strconv.Itoa(3 * size)}
+	var loads []protocol.Load
+	for i := range kills {
+		m := packed(t, byte(i), size)
+		loads = append(loads, m)
+		p := spawn(t, args...).Accept(0)
+		p.Send(m)
+		time.Sleep(time.Duration(i) * step)
+		kill(t, p)
+	}
+	p := spawn(t, args...).Accept(0)
+	for _, m := range loads {
+		ref := p.Load(m)
+		good(t, p, ref)
+		unload(p, ref)
+	}
+	wantCached(t, cache, loads[kills-3:]...)
 }
