@@ -22,7 +22,7 @@
 //     the lane would have been free again.
 //
 // What never reached a worker, because the worker was gone before, is a
-// [*WorkerGone].
+// [*WorkerGone]; a load that Spec.Admit did not allow is a [*NotAdmitted].
 //
 // # What holds
 //
