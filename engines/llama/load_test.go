@@ -1,6 +1,7 @@
 package llama
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -92,10 +93,13 @@ func TestSpoiltModelsAreRefused(t *testing.T) {
 		"2^31 heads":                    {set("bert.attention.head_count", uint32(1<<31)), "head_count"},
 		"negative heads by layer":       {set("bert.attention.head_count", []int32{-2}), "head_count"},
 		"feed-forward of 2^32-1":        {set("bert.feed_forward_length", uint32(1<<32-1)), "feed_forward_length"},
+		"negative epsilon":              {set("bert.attention.layer_norm_epsilon", float32(-1)), "layer_norm_epsilon is -1"},
+		"epsilon that is no number":     {set("bert.attention.layer_norm_epsilon", float32(math.NaN())), "layer_norm_epsilon is NaN"},
 		"unknown pooling":               {set("bert.pooling_type", uint32(9)), "pooling_type is 9"},
 		"0 token types":                 {set("tokenizer.ggml.token_type_count", uint32(0)), "refused it"},
 		"no vocabulary":                 {unset("tokenizer.ggml.tokens"), "no vocabulary"},
 		"vocabulary of numbers":         {set("tokenizer.ggml.tokens", make([]int32, tinyVocab)), "tokenizer.ggml.tokens"},
+		"a token twice":                 {bert(func(m *tinyModel) { m.spell(7, "\u25815") }), "tokens 5 and 7"},
 		"fewer tokens than rows":        {set("tokenizer.ggml.tokens", []string{"a", "b"}), "40 rows"},
 		"fewer scores than tokens":      {set("tokenizer.ggml.scores", floats(3)), "tokenizer.ggml.scores"},
 		"fewer kinds than tokens":       {set("tokenizer.ggml.token_type", []int32{1}), "tokenizer.ggml.token_type"},

@@ -85,7 +85,7 @@ func (p *plan) read(f *gguf.File) error {
 		return fmt.Errorf("the architecture %q cannot be run by this worker: %s", p.arch, why)
 	}
 	p.encoder = encoders[p.arch]
-	for _, read := range []func(*gguf.File) error{p.readShape, p.readVocabulary, p.readRole} {
+	for _, read := range []func(*gguf.File) error{p.readShape, p.checkEpsilons, p.readVocabulary, p.readRole} {
 		if err := read(f); err != nil {
 			return err
 		}
@@ -169,6 +169,18 @@ func (p *plan) readShape(f *gguf.File) error {
 	return nil
 }
 
+// checkEpsilons holds what is added under a norm's root to a number that can be:
+// llama.cpp aborts in the first computation else.
+func (p *plan) checkEpsilons(f *gguf.File) error {
+	for _, name := range []string{"layer_norm_epsilon", "layer_norm_rms_epsilon", "group_norm_epsilon"} {
+		key := p.arch + ".attention." + name
+		if eps, ok := f.Float32(key); ok && !(eps >= 0 && eps <= 1) {
+			return fmt.Errorf("%s is %v, 0 to 1 are taken", key, eps)
+		}
+	}
+	return nil
+}
+
 // readVocabulary holds the tokenizer's tables to one length. llama.cpp indexes
 // the others with the first one's.
 func (p *plan) readVocabulary(f *gguf.File) error {
@@ -198,6 +210,26 @@ func (p *plan) readVocabulary(f *gguf.File) error {
 		if kind != element || key != "tokenizer.ggml.merges" && f.Count(key) != tokens {
 			return fmt.Errorf("%s has %d elements of %s, the vocabulary %d tokens", key, f.Count(key), kind, tokens)
 		}
+	}
+	return distinctTokens(f, tokens)
+}
+
+// distinctTokens refuses a token that stands in the vocabulary twice: llama.cpp
+// keeps a map from texts to ids, and aborts where it has fewer than there are ids.
+func distinctTokens(f *gguf.File, n int64) error {
+	tokens, err := f.Strings("tokenizer.ggml.tokens", n)
+	if err != nil {
+		return err
+	}
+	ids := make(map[string]int, n)
+	for id, text := range tokens {
+		if text == "" {
+			text = fmt.Sprintf("[EMPTY_%d]", id) // what llama.cpp calls it
+		}
+		if first, twice := ids[text]; twice {
+			return fmt.Errorf("the tokens %d and %d of the vocabulary are both %.64q", first, id, text)
+		}
+		ids[text] = id
 	}
 	return nil
 }

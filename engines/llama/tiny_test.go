@@ -91,6 +91,15 @@ func (m *tinyModel) vocabulary(n int) {
 	m.set("tokenizer.ggml.token_type", kinds)
 }
 
+// spell gives a token another text.
+func (m *tinyModel) spell(id int, text string) {
+	for _, p := range m.file.Pairs {
+		if tokens, ok := p.Value.([]string); ok && p.Key == "tokenizer.ggml.tokens" {
+			tokens[id] = text
+		}
+	}
+}
+
 // linear adds a weight and its bias.
 func (m *tinyModel) linear(name string, dims ...uint64) {
 	m.tensor(name+".weight", dims...)

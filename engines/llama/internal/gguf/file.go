@@ -83,6 +83,12 @@ func (f *File) Int(key string, def int64) (int64, error) {
 	return 0, fmt.Errorf("%s is a %s, an integer up to 2^63-1 is due", key, v.kind)
 }
 
+// Float32 returns a value of that kind; false where the key is absent or of another.
+func (f *File) Float32(key string) (float32, bool) {
+	v, ok := f.values[key]
+	return math.Float32frombits(uint32(v.bits)), ok && v.kind == Float32
+}
+
 // Count returns the number of elements of an array; 0 where the key is absent or
 // no array.
 func (f *File) Count(key string) int64 { return f.values[key].count }
