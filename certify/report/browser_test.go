@@ -111,13 +111,22 @@ func TestThePageInABrowser(t *testing.T) {
 						t.Errorf("the page %s", said)
 					}
 				}
-				if dir := os.Getenv("SYNAPSE_SHOTS"); dir != "" {
-					if err := os.WriteFile(filepath.Join(dir, screen.name+"-"+scheme+".png"), picture, 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
+				shot(t, screen.name+"-"+scheme, picture)
+				shot(t, screen.name+"-charts-"+scheme, have(t, ctx, chromedp.Screenshot(chromedp.CSS(".charts"))))
 			})
 		}
+	}
+}
+
+// shot keeps a picture where they are wanted.
+func shot(t *testing.T, name string, picture []byte) {
+	t.Helper()
+	dir := os.Getenv("SYNAPSE_SHOTS")
+	if dir == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 
