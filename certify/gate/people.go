@@ -10,6 +10,9 @@ import (
 	"github.com/synapse-module/workers/certify/suite"
 )
 
+// recorded is the precision of the reference's correlations: six decimals.
+const recorded = 1e6
+
 // People holds how well cosines agree with what people said of the same pairs to
 // how well the reference's cosines do. vectors are of all rows, index finds a
 // row by its id.
@@ -28,7 +31,8 @@ func People(set suite.PeopleSet, pairs []suite.Pair, vectors [][]float32, index 
 		spearman = stat.Correlation(ranks(ours), ranks(theirs), nil)
 	}
 	against := func(figure string, value, reference float64) Check {
-		c := hold("people", set.Name+": "+figure, value, AtLeast, reference-t.BelowReference, "")
+		limit := math.Round((reference-t.BelowReference)*recorded) / recorded
+		c := hold("people", set.Name+": "+figure, value, AtLeast, limit, "")
 		c.Detail = fmt.Sprintf("%d pairs; the reference's is %.6f", len(ours), reference)
 		return c
 	}
