@@ -31,7 +31,7 @@ func TestDescription(t *testing.T) {
 }
 
 // TestReference holds every precision to sentence-transformers in fp32, over the
-// rows that are hardest for f16 and q8_0 (few tokens, random ids) and some of all
+// rows that are hardest for f16 and q8_0 (few tokens, unknown words, random ids) and some of all
 // lengths; `make certify` takes all of them. With llama.cpp's own GELU f32 is where
 // the last line says.
 func TestReference(t *testing.T) {
