@@ -68,24 +68,30 @@ func hidden(where *suite.OnlyWhere) string {
 }
 
 func (m *measurement) wrongLoad(ctx context.Context, name string, q host.LoadRequest, judge judgement) error {
-	faithful := m.ref
 	loaded, err := m.worker.Load(ctx, q)
-	var checks []gate.Check
-	if err == nil {
-		m.ref = loaded.Ref
-		defer func() { m.ref = faithful }()
-		checks, err = judge(ctx, name)
-	}
-	var refusal *protocol.Error
-	if errors.As(err, &refusal) {
-		m.caught(gate.RefusedControl(name, err))
-		return nil
-	}
 	if err != nil {
+		return m.refused(name, err)
+	}
+	faithful := m.ref
+	m.ref = loaded.Ref
+	checks, err := judge(ctx, name)
+	m.ref = faithful
+	if err == nil {
+		m.caught(gate.NewControl(name, checks))
+	} else if err = m.refused(name, err); err != nil {
 		return err
 	}
-	m.caught(gate.NewControl(name, checks))
 	return m.worker.Unload(ctx, loaded.Ref)
+}
+
+// refused notes a control that the worker refused to go along with. Any other
+// error is returned.
+func (m *measurement) refused(name string, err error) error {
+	if fatal(err) {
+		return err
+	}
+	m.caught(gate.RefusedControl(name, err))
+	return nil
 }
 
 // flippedByte loads a copy of the artifact with one byte changed, under a digest

@@ -75,6 +75,7 @@ func (o *Obeys) compile() (err error) {
 	}
 	const name = "obeys.json"
 	c := jsonschema.NewCompiler()
+	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is fetched for a schema
 	if err := c.AddResource(name, doc); err != nil {
 		return err
 	}
