@@ -60,7 +60,7 @@ func (p *plan) readLayout(f *gguf.File) error {
 		return err
 	}
 	// The format's own spelling of "separator", and the one that came later.
-	last, err := id("seperator_token_id", "sep_token_id", "eos_token_id")
+	last, err := id("seperator_token_id", "sep_token_id", "eos_token_id") //nolint:misspell // so GGUF spells it
 	if err != nil {
 		return err
 	}

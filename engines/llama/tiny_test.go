@@ -48,7 +48,7 @@ func tinyBERT() *tinyModel { return tinyBERTOf(tinyVocab) }
 
 func tinyBERTOf(vocab int) *tinyModel {
 	m := &tinyModel{}
-	for _, p := range []ggufwriter.Pair{
+	m.file.Pairs = append(m.file.Pairs, []ggufwriter.Pair{
 		{Key: "general.architecture", Value: "bert"},
 		{Key: "bert.context_length", Value: uint32(tinyCtx)},
 		{Key: "bert.embedding_length", Value: uint32(tinyEmbd)},
@@ -62,9 +62,7 @@ func tinyBERTOf(vocab int) *tinyModel {
 		{Key: "tokenizer.ggml.model", Value: "bert"},
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
-	} {
-		m.file.Pairs = append(m.file.Pairs, p)
-	}
+	}...)
 	m.vocabulary(vocab)
 	m.tensor("token_embd.weight", tinyEmbd, uint64(vocab))
 	m.tensor("token_types.weight", tinyEmbd, 2)
@@ -123,7 +121,7 @@ func tinyDecoder() *tinyModel { return tinyDecoderOf(tinyVocab, tinyCtx) }
 
 func tinyDecoderOf(vocab, ctx int) *tinyModel {
 	m := &tinyModel{}
-	for _, p := range []ggufwriter.Pair{
+	m.file.Pairs = append(m.file.Pairs, []ggufwriter.Pair{
 		{Key: "general.architecture", Value: "llama"},
 		{Key: "llama.context_length", Value: uint32(ctx)},
 		{Key: "llama.embedding_length", Value: uint32(tinyEmbd)},
@@ -135,9 +133,7 @@ func tinyDecoderOf(vocab, ctx int) *tinyModel {
 		{Key: "tokenizer.ggml.model", Value: "llama"},
 		{Key: "tokenizer.ggml.bos_token_id", Value: uint32(1)},
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
-	} {
-		m.file.Pairs = append(m.file.Pairs, p)
-	}
+	}...)
 	m.vocabulary(vocab)
 	scores := ggufwriter.Buffer{}
 	scores.Put(uint32(9), uint32(6), uint64(vocab), make([]float32, vocab))

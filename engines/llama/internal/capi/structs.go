@@ -7,12 +7,18 @@ import (
 
 // Handles of objects that llama.cpp owns. 0 is none.
 type (
-	Model   uintptr // struct llama_model *
-	Context uintptr // struct llama_context *
-	Vocab   uintptr // const struct llama_vocab *
-	Memory  uintptr // llama_memory_t
-	Device  uintptr // ggml_backend_dev_t
-	Reg     uintptr // ggml_backend_reg_t
+	// Model is a struct llama_model *.
+	Model uintptr
+	// Context is a struct llama_context *.
+	Context uintptr
+	// Vocab is a const struct llama_vocab *.
+	Vocab uintptr
+	// Memory is a llama_memory_t.
+	Memory uintptr
+	// Device is a ggml_backend_dev_t.
+	Device uintptr
+	// Reg is a ggml_backend_reg_t.
+	Reg uintptr
 )
 
 // PoolingType is enum llama_pooling_type.
