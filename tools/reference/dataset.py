@@ -71,14 +71,18 @@ def write_task(folder, inputs, reference, provenance, recorded_on):
     lines = json_lines(inputs)
     compress(folder / f"{INPUTS}.zst", lines)
     compress(folder / f"{file}.zst", data)
-    provenance = {"schema": SCHEMA} | provenance | {
-        "inputs": {"count": len(inputs), "sha256": sha256(lines)},
-        member: more | {"sha256": sha256(data)},
-        "libraries": {"python": platform.python_version()}
-        | {name: importlib.metadata.version(name) for name in ("transformers", "torch", "tokenizers", "numpy")},
-        "cpu": {"architecture": platform.machine(), "capability": torch_capability()},
-        "recorded_on": recorded_on.isoformat(),
-    }
+    provenance = (
+        {"schema": SCHEMA}
+        | provenance
+        | {
+            "inputs": {"count": len(inputs), "sha256": sha256(lines)},
+            member: more | {"sha256": sha256(data)},
+            "libraries": {"python": platform.python_version()}
+            | {name: importlib.metadata.version(name) for name in ("transformers", "torch", "tokenizers", "numpy")},
+            "cpu": {"architecture": platform.machine(), "capability": torch_capability()},
+            "recorded_on": recorded_on.isoformat(),
+        }
+    )
     (folder / PROVENANCE).write_text(json.dumps(provenance, indent=2) + "\n")
 
 

@@ -34,7 +34,11 @@ def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     transformers.utils.logging.disable_progress_bar()
-    fields = {name: f.contents() for name, f in gguf.GGUFReader(arguments.model).fields.items() if name.startswith("tokenizer.ggml.")}
+    fields = {
+        name: f.contents()
+        for name, f in gguf.GGUFReader(arguments.model).fields.items()
+        if name.startswith("tokenizer.ggml.")
+    }
     vocabulary = Vocabulary(fields)
     model = transformers.AutoModelForCausalLM.from_pretrained(
         arguments.model.parent, gguf_file=arguments.model.name, dtype=torch.float32
@@ -46,18 +50,28 @@ def main():
             answer, margin = _answer(model, vocabulary, row)
             answers.append(answer)
             margins.append(margin)
-            print(f"{row['id']} {answer['finish']} after {len(answer['ids'])}, least margin {margin:.4f}: {''.join(answer['pieces'])!r}")
+            print(
+                f"{row['id']} {answer['finish']} after {len(answer['ids'])}, least margin {margin:.4f}: {''.join(answer['pieces'])!r}"
+            )
     provenance = {
         "model": {"name": arguments.name, "licence": "Apache-2.0"},
         "weights": {arguments.model.name: dataset.sha256(arguments.model.read_bytes())},
         "encoding": {
-            "dtype": "float32", "max_tokens": model.config.max_position_embeddings, "decoding": "greedy",
+            "dtype": "float32",
+            "max_tokens": model.config.max_position_embeddings,
+            "decoding": "greedy",
             "attention": model.config._attn_implementation,
             # Two engines that differ by less in their logits choose alike.
             "least_margin": round(min(margins), 6),
         },
     }
-    dataset.write_task(arguments.out, rows, ("answers", dataset.ANSWERS, dataset.json_lines(answers), {}), provenance, arguments.recorded_on)
+    dataset.write_task(
+        arguments.out,
+        rows,
+        ("answers", dataset.ANSWERS, dataset.json_lines(answers), {}),
+        provenance,
+        arguments.recorded_on,
+    )
     print(f"{len(rows)} prompts, {len(answers)} answers, in {arguments.out}")
 
 
@@ -77,10 +91,12 @@ class Vocabulary:
         self._tokens = tokens
         self._bytes = {character: byte for byte, character in _byte_characters().items()}
         self._tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE({t: i for i, t in enumerate(tokens)}, merges))
-        self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence([
-            tokenizers.pre_tokenizers.Digits(individual_digits=True),
-            tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ])
+        self._tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+            [
+                tokenizers.pre_tokenizers.Digits(individual_digits=True),
+                tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+            ]
+        )
         self._tokenizer.add_special_tokens([tokens[i] for i in sorted(self._special)])
 
     def encode(self, text):
@@ -96,7 +112,7 @@ class Vocabulary:
             if not held.startswith(whole):
                 raise ValueError(f"{held!r} is no UTF-8")
             pieces.append(whole.decode())
-            held = held[len(whole):]
+            held = held[len(whole) :]
         return pieces
 
 

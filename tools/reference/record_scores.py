@@ -21,7 +21,7 @@ import dataset
 from corpus import pairs
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "reranker"))
-import score  # noqa: E402
+import score
 
 # fp32 stays within some 1e-6 of float64; another pooler, segment or separator costs orders more.
 MAX_DIFFERENCE = 5e-6
@@ -53,14 +53,29 @@ def main():
     _hold(scores, rows, score.Model(arguments.model))
     provenance = {
         "model": {"name": arguments.name, "licence": "Apache-2.0"},
-        "weights": {name: dataset.sha256((arguments.model / name).read_bytes()) for name in ("model.safetensors", "config.json", "tokenizer.json")},
+        "weights": {
+            name: dataset.sha256((arguments.model / name).read_bytes())
+            for name in ("model.safetensors", "config.json", "tokenizer.json")
+        },
         "encoding": {
-            "dtype": "float32", "byte_order": "little", "score": "logit", "layout": "[CLS] query [SEP] document [SEP], document in segment 1",
-            "max_tokens": model.config.max_position_embeddings, "attention": model.config._attn_implementation,
+            "dtype": "float32",
+            "byte_order": "little",
+            "score": "logit",
+            "layout": "[CLS] query [SEP] document [SEP], document in segment 1",
+            "max_tokens": model.config.max_position_embeddings,
+            "attention": model.config._attn_implementation,
         },
     }
-    dataset.write_task(arguments.out, queries, ("scores", dataset.SCORES, scores.astype("<f4").tobytes(), {"count": len(rows)}), provenance, arguments.recorded_on)
-    print(f"{len(queries)} queries, {len(rows)} pairs, scores {scores.min():.4f} to {scores.max():.4f}, in {arguments.out}")
+    dataset.write_task(
+        arguments.out,
+        queries,
+        ("scores", dataset.SCORES, scores.astype("<f4").tobytes(), {"count": len(rows)}),
+        provenance,
+        arguments.recorded_on,
+    )
+    print(
+        f"{len(queries)} queries, {len(rows)} pairs, scores {scores.min():.4f} to {scores.max():.4f}, in {arguments.out}"
+    )
 
 
 def _row(cls, sep, query, document):
@@ -83,7 +98,9 @@ def _hold_layout(tokenizer, queries, rows):
 def _score(model, ids, segments):
     row = torch.tensor([ids])
     with torch.inference_mode():
-        logits = model(input_ids=row, attention_mask=torch.ones_like(row), token_type_ids=torch.tensor([segments])).logits
+        logits = model(
+            input_ids=row, attention_mask=torch.ones_like(row), token_type_ids=torch.tensor([segments])
+        ).logits
     if logits.shape != (1, 1) or not torch.isfinite(logits).all():
         raise ValueError(f"the model gave {logits}, wanted one finite logit")
     return logits.item()

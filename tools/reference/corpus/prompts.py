@@ -44,11 +44,19 @@ LIST = '{"type": "array", "items": {"type": "boolean"}, "minItems": 2, "maxItems
 BOUND = (
     ("Is the sea salty?", 'root ::= "yes" | "no"', {"regexp": "yes|no"}),
     ("Give me a number of three digits.", "root ::= [1-9] [0-9]{2}", {"regexp": "[1-9][0-9]{2}"}),
-    ("When does the train leave?", 'root ::= hour ":" minute\nhour ::= "0" [0-9] | "1" [0-9] | "2" [0-3]\nminute ::= [0-5] [0-9]', {"regexp": "([01][0-9]|2[0-3]):[0-5][0-9]"}),
+    (
+        "When does the train leave?",
+        'root ::= hour ":" minute\nhour ::= "0" [0-9] | "1" [0-9] | "2" [0-3]\nminute ::= [0-5] [0-9]',
+        {"regexp": "([01][0-9]|2[0-3]):[0-5][0-9]"},
+    ),
     ("Name a person.", 'root ::= "{\\"name\\":\\"" [a-zA-Z]{1,10} "\\"}"', {"regexp": '\\{"name":"[a-zA-Z]{1,10}"\\}'}),
     ("Name a colour as a hexadecimal number.", 'root ::= "#" [0-9a-f]{6}', {"regexp": "#[0-9a-f]{6}"}),
-    ("Write a word in Japanese.", "root ::= [ぁ-ゟ]{2,4} \"。\"", {"regexp": "[ぁ-ゟ]{2,4}。"}),
-    ("Add two numbers.", 'root ::= term (" + " term){1,2} " = " term\nterm ::= [1-9] [0-9]?', {"regexp": "[1-9][0-9]?( \\+ [1-9][0-9]?){1,2} = [1-9][0-9]?"}),
+    ("Write a word in Japanese.", 'root ::= [ぁ-ゟ]{2,4} "。"', {"regexp": "[ぁ-ゟ]{2,4}。"}),
+    (
+        "Add two numbers.",
+        'root ::= term (" + " term){1,2} " = " term\nterm ::= [1-9] [0-9]?',
+        {"regexp": "[1-9][0-9]?( \\+ [1-9][0-9]?){1,2} = [1-9][0-9]?"},
+    ),
     ("Where does he live?", 'root ::= "in " [A-Z] [a-z]{2,11} "."', {"regexp": "in [A-Z][a-z]{2,11}\\."}),
     ("Describe an item as JSON.", ITEM, {"schema": ITEM}),
     ("On which day is the market?", WEEKDAYS, {"schema": WEEKDAYS}),
@@ -63,9 +71,19 @@ def prompts(encode):
     """
     found = []
     for kind, text in FREE:
-        found.append({"text": _chat(text) if kind == "chat" else text, "max_tokens": FREE_TOKENS, "tags": [f"kind:{kind}"]})
+        found.append(
+            {"text": _chat(text) if kind == "chat" else text, "max_tokens": FREE_TOKENS, "tags": [f"kind:{kind}"]}
+        )
     for text, grammar, obeys in BOUND:
-        found.append({"text": _chat(text), "max_tokens": BOUND_TOKENS, "grammar": grammar, "obeys": _obeys(obeys), "tags": ["kind:grammar"]})
+        found.append(
+            {
+                "text": _chat(text),
+                "max_tokens": BOUND_TOKENS,
+                "grammar": grammar,
+                "obeys": _obeys(obeys),
+                "tags": ["kind:grammar"],
+            }
+        )
     return [{"id": f"p{n:02d}", "ids": encode(p["text"])} | p for n, p in enumerate(found)]
 
 
