@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/certify/gate"
 	"github.com/synapse-module/workers/certify/machine"
 	"github.com/synapse-module/workers/certify/suite"
@@ -111,33 +112,54 @@ func (m *measurement) flippedByte(ctx context.Context, f suite.FlippedByte, judg
 	return m.wrongLoad(ctx, name, host.LoadRequest{Path: path, Digest: digest, Format: m.artifact.Format, Config: configOf(m.artifact.RuntimeConfig)}, judge)
 }
 
-// flippedCopy copies a file with one byte changed, and returns its digest.
+// flippedCopy copies a file or a directory with one byte changed, and returns its
+// digest.
 func flippedCopy(to, from string, f suite.FlippedByte) (protocol.Digest, error) {
+	changed := to
+	var err error
+	if f.File == "" {
+		err = copyFile(to, from)
+	} else {
+		changed = filepath.Join(to, filepath.FromSlash(f.File))
+		err = os.CopyFS(to, os.DirFS(from))
+	}
+	if err == nil {
+		err = flip(changed, f)
+	}
+	if err != nil {
+		return "", err
+	}
+	return certificate.DigestOf(to)
+}
+
+func copyFile(to, from string) error {
 	src, err := os.Open(from)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer src.Close()
-	dst, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	dst, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer dst.Close()
-	if _, err := io.Copy(dst, src); err != nil {
-		return "", err
+	_, err = io.Copy(dst, src)
+	return errors.Join(err, dst.Close())
+}
+
+// flip inverts the bits of one byte of a file.
+func flip(path string, f suite.FlippedByte) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
 	}
 	var b [1]byte
-	if _, err := dst.ReadAt(b[:], f.Offset); err != nil {
-		return "", fmt.Errorf("%s has no byte %d: %w", from, f.Offset, err)
+	if _, err = file.ReadAt(b[:], f.Offset); err != nil {
+		err = fmt.Errorf("%s has no byte %d: %w", path, f.Offset, err)
+	} else {
+		b[0] ^= byte(f.Mask)
+		_, err = file.WriteAt(b[:], f.Offset)
 	}
-	b[0] ^= byte(f.Mask)
-	if _, err := dst.WriteAt(b[:], f.Offset); err != nil {
-		return "", err
-	}
-	if _, err := dst.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	return protocol.FileDigest(dst)
+	return errors.Join(err, file.Close())
 }
 
 // fatal says that an error is no answer of the worker.

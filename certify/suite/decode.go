@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,8 +117,10 @@ func check(file string, tree *ast.File, s *Suite) error {
 		if _, err := json.Marshal(a.RuntimeConfig); err != nil {
 			fault("cannot be sent as JSON: "+err.Error(), "artifacts", strconv.Itoa(i), "runtime_config")
 		}
-		if a.FlippedByte != nil && a.Digest.IsTree() {
-			fault("is for files, this artifact is a directory", "artifacts", strconv.Itoa(i), "flipped_byte")
+		if f := a.FlippedByte; f != nil && (f.File != "") != a.Digest.IsTree() {
+			fault("a directory's is in a file, which must be named; a file's is in itself", "artifacts", strconv.Itoa(i), "flipped_byte")
+		} else if f != nil && f.File != "" && !filepath.IsLocal(filepath.FromSlash(f.File)) {
+			fault(fmt.Sprintf("%q is not in the artifact", f.File), "artifacts", strconv.Itoa(i), "flipped_byte", "file")
 		}
 	}
 	for i, g := range append([]Gates{s.Gates}, artifactGates(s)...) {

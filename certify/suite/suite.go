@@ -98,8 +98,9 @@ type OnlyWhere struct {
 // FlippedByte is a control: one byte of the artifact's weights is changed, and
 // the digest fits the changed file.
 type FlippedByte struct {
-	Offset int64 `yaml:"offset"`
-	Mask   int   `yaml:"mask"` // the bits that are inverted, 1 to 255
+	File   string `yaml:"file"` // of an artifact that is a directory: slashes, relative to it
+	Offset int64  `yaml:"offset"`
+	Mask   int    `yaml:"mask"` // the bits that are inverted, 1 to 255
 }
 
 // Gates holds the threshold of each gate; a gate that is nil is not held.

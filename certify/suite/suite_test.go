@@ -113,6 +113,7 @@ func TestDecodeNamesFileLineAndField(t *testing.T) {
 		{"no YAML", "artifacts:\n", "artifacts: [\n", "s.yaml:"},
 		{"second artifact of one name", "name: tiny-int8", "name: tiny-f32", `s.yaml:14:11: artifacts[1].name: a second artifact "tiny-f32"`},
 		{"a control that is no control", "pooling: cls", "pooling: mean", "controls.swapped_pooling.pooling: \"mean\" is the model's own pooling"},
+		{"a byte of a file's file", "name: tiny-int8", "name: tiny-int8\n    flipped_byte: {file: x, offset: 1, mask: 1}", "artifacts[1].flipped_byte: a directory's is in a file"},
 		{"a number that JSON has not", "name: tiny-int8", "name: tiny-int8\n    runtime_config: {a: .inf}", "artifacts[1].runtime_config: cannot be sent as JSON"},
 		{"no controls", "controls:\n  swapped_pooling: {pooling: cls}", "controls: {}", "s.yaml:28:11: controls: minProperties"},
 	} {
