@@ -49,6 +49,8 @@ func (e *engine) devices(s settings) ([]capi.Device, error) {
 		return nil, workerkit.ConfigInvalid("runtime_config.%s is %d, but llama.cpp finds no GPU here (backends: %s); allowed is 0", optGPULayers, s.gpuLayers, strings.Join(e.lib.Backends, ", "))
 	case s.mainGPU >= 0 && int(s.mainGPU) >= len(gpus):
 		return nil, workerkit.ConfigInvalid("runtime_config.%s is %d, but llama.cpp finds %d GPUs here", optMainGPU, s.mainGPU, len(gpus))
+	case s.gpuLayers == 0:
+		gpus = nil // else large products would still be computed there
 	case s.mainGPU >= 0:
 		gpus = gpus[s.mainGPU : s.mainGPU+1]
 	}

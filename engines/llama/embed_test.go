@@ -3,12 +3,8 @@ package llama
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -236,62 +232,4 @@ func stopsInTime(t *testing.T, compute func(context.Context) error) {
 	if quickest > 100*time.Millisecond {
 		t.Errorf("the quickest of 5 tries came back %v after its end", quickest)
 	}
-}
-
-// TestCallsFromManyGoroutinesKeepOneThreadPool: an OpenMP build would make a pool
-// of threads for each thread that calls it.
-func TestCallsFromManyGoroutinesKeepOneThreadPool(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("counts threads in /proc")
-	}
-	m, err := loadBytes(t, tinyBERT().file.Bytes(), `{"threads": 2}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := []int32{1, 5, 39, 2}
-	embed(t, m, workerkit.PoolingMean, row)
-	before := threads(t)
-	for range 20 {
-		done := make(chan error)
-		go func() {
-			runtime.LockOSThread() // a thread of its own, which ends with it
-			_, err := m.(workerkit.Embedder).Embed(t.Context(), [][]int32{row}, workerkit.PoolingMean)
-			done <- err
-		}()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if after := threads(t); after > before+10 {
-		t.Errorf("%d threads before, %d after 20 calls", before, after)
-	}
-}
-
-func threads(t *testing.T) (n int) {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		if _, err := fmt.Sscanf(line, "Threads: %d", &n); err == nil {
-			return n
-		}
-	}
-	t.Fatal("no Threads in /proc/self/status")
-	return 0
-}
-
-// resident is this process's resident memory, bytes.
-func resident(t *testing.T) (n int64) {
-	t.Helper()
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var total int64
-	if _, err := fmt.Sscan(string(b), &total, &n); err != nil {
-		t.Fatal(err)
-	}
-	return n * int64(os.Getpagesize())
 }

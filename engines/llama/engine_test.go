@@ -2,6 +2,7 @@ package llama
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -65,25 +66,29 @@ func asset(tb testing.TB, name string) string {
 	return path
 }
 
-// oneThread gives a runtime_config in JSON a single thread where it names no
-// number: llama.cpp's threads spin while they wait for one another, and other
-// packages' tests run on the same cores.
-func oneThread(config string) jsontext.Value {
-	switch rest, given := strings.CutPrefix(config, "{"); {
-	case !given:
-		return jsontext.Value(`{"threads": 1}`)
-	case strings.Contains(config, optThreads):
-		return jsontext.Value(config)
-	default:
-		return jsontext.Value(`{"threads": 1, ` + rest)
+// quiet completes a runtime_config in JSON where it does not say otherwise: a single
+// thread, since llama.cpp's threads spin while they wait for one another and other
+// packages' tests run on the same cores; and no GPU, whose figures are others.
+func quiet(config string) jsontext.Value {
+	rest, _ := strings.CutPrefix(config, "{")
+	given := strings.Trim(strings.TrimSuffix(rest, "}"), " ")
+	members := []string{}
+	if given != "" {
+		members = append(members, given)
 	}
+	for name, value := range map[string]int{optThreads: 1, optGPULayers: 0} {
+		if !strings.Contains(config, name) {
+			members = append(members, fmt.Sprintf("%q: %d", name, value))
+		}
+	}
+	return jsontext.Value("{" + strings.Join(members, ", ") + "}")
 }
 
 // loadFile loads a file as workerkit does, with a runtime_config in JSON.
 func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
 	tb.Helper()
 	e := open(tb)
-	c, err := workerkit.DecodeConfig(e.Info().Options, oneThread(config))
+	c, err := workerkit.DecodeConfig(e.Info().Options, quiet(config))
 	if err != nil {
 		return nil, err
 	}

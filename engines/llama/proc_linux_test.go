@@ -1,0 +1,107 @@
+package llama
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/synapse-module/workers/workerkit"
+)
+
+// What is read in /proc: threads and resident memory.
+
+func TestLoadAndCloseGiveMemoryBack(t *testing.T) {
+	path := asset(t, "minilm-gguf-f16")
+	e := open(t)
+	c, err := workerkit.DecodeConfig(e.Info().Options, quiet(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cycle := func() {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := e.Load(t.Context(), workerkit.Artifact{Path: path, File: f, Size: info.Size(), Name: path}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		embed(t, m, workerkit.PoolingMean, row(100, 1))
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		cycle()
+	}
+	before := resident(t)
+	for range 15 {
+		cycle()
+	}
+	// The allocator keeps some tens of MiB; a leak would be 44 a load.
+	if grown := resident(t) - before; grown > 80<<20 {
+		t.Errorf("%d MiB more after 15 loads of a model of 44", grown>>20)
+	}
+}
+
+// TestCallsFromManyGoroutinesKeepOneThreadPool: an OpenMP build would make a pool
+// of threads for each thread that calls it.
+func TestCallsFromManyGoroutinesKeepOneThreadPool(t *testing.T) {
+	m, err := loadBytes(t, tinyBERT().file.Bytes(), `{"threads": 2}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := []int32{1, 5, 39, 2}
+	embed(t, m, workerkit.PoolingMean, row)
+	before := threads(t)
+	for range 20 {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // a thread of its own, which ends with it
+			_, err := m.(workerkit.Embedder).Embed(t.Context(), [][]int32{row}, workerkit.PoolingMean)
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := threads(t); after > before+10 {
+		t.Errorf("%d threads before, %d after 20 calls", before, after)
+	}
+}
+
+func threads(t *testing.T) (n int) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if _, err := fmt.Sscanf(line, "Threads: %d", &n); err == nil {
+			return n
+		}
+	}
+	t.Fatal("no Threads in /proc/self/status")
+	return 0
+}
+
+// resident is this process's resident memory, bytes.
+func resident(t *testing.T) (n int64) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	if _, err := fmt.Sscan(string(b), &total, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n * int64(os.Getpagesize())
+}
