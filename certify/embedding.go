@@ -2,6 +2,7 @@ package certify
 
 import (
 	"context"
+	"slices"
 
 	"github.com/synapse-module/workers/host"
 )
@@ -33,14 +34,16 @@ func (m *embedding) prepare() error {
 	return nil
 }
 
-func (m *embedding) steps(o Options) []func(context.Context) error {
-	all := []func(context.Context) error{
+func (m *embedding) steps() []func(context.Context) error {
+	return []func(context.Context) error{
 		m.quality, m.people, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls,
 	}
-	if o.Performance && m.suite.Performance != nil {
-		all = append(all, func(ctx context.Context) error { return m.performance(ctx, o) })
-	}
-	return all
+}
+
+func (m *embedding) batch(ctx context.Context, rows, tokens int) (computed int, err error) {
+	row := rowOfLength(m.longestInput(), min(tokens, m.result.Model.MaxTokens))
+	_, err = m.embed(ctx, slices.Repeat([][]int32{row}, rows), inOrder(rows), rows, m.faithful())
+	return rows * len(row), err
 }
 
 // ask names a pooling, and whether vectors are scaled to length 1.

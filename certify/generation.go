@@ -42,8 +42,22 @@ func (m *generation) prepare() error {
 	return nil
 }
 
-func (m *generation) steps(Options) []func(context.Context) error {
+func (m *generation) steps() []func(context.Context) error {
 	return []func(context.Context) error{m.quality, m.grammars, m.maxTokens, m.limits, m.otherOrder, m.repeats, m.controls}
+}
+
+// batch asks for so many answers, one after the other: a worker has one lane.
+func (m *generation) batch(ctx context.Context, rows, tokens int) (computed int, err error) {
+	for n := range rows {
+		p := m.free[n%len(m.free)]
+		p.MaxTokens = tokens
+		got, err := m.ask(ctx, []suite.Prompt{p}, []int{0})
+		if err != nil {
+			return computed, err
+		}
+		computed += got[0].NGen
+	}
+	return computed, nil
 }
 
 // ask asks for prompts in the given order and returns the answers in theirs.

@@ -31,7 +31,12 @@ type task interface {
 	prepare() error
 
 	// steps are run one after the other.
-	steps(o Options) []func(context.Context) error
+	steps() []func(context.Context) error
+
+	// batch asks for so many rows or pairs of so many tokens in one request, or for
+	// so many answers of at most so many tokens, and says how many tokens were
+	// computed.
+	batch(ctx context.Context, rows, tokens int) (computed int, err error)
 }
 
 func newMeasurement(j job, o Options) *measurement {
@@ -66,7 +71,11 @@ func (m *measurement) all(ctx context.Context, o Options) error {
 	if err := t.prepare(); err != nil {
 		return err
 	}
-	for _, step := range append([]func(context.Context) error{m.placement}, t.steps(o)...) {
+	steps := append([]func(context.Context) error{m.placement}, t.steps()...)
+	if o.Performance && m.suite.Performance != nil {
+		steps = append(steps, func(ctx context.Context) error { return m.performance(ctx, o) })
+	}
+	for _, step := range steps {
 		err := step(ctx)
 		var refusal *protocol.Error
 		if errors.As(err, &refusal) {

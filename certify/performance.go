@@ -29,7 +29,7 @@ type Performance struct {
 // Shape is the speed of one shape of batch.
 type Shape struct {
 	Rows            int     `json:"rows"`
-	Tokens          int     `json:"tokens"` // a row
+	Tokens          int     `json:"tokens"` // a row, a pair, or at most of an answer
 	Batches         int     `json:"batches"`
 	P50MS           float64 `json:"p50_ms"`
 	P99MS           float64 `json:"p99_ms"`
@@ -45,12 +45,12 @@ type Memory struct {
 }
 
 // performance measures in a fresh worker, so that nothing is warm.
-func (m *embedding) performance(ctx context.Context, o Options) (err error) {
+func (m *measurement) performance(ctx context.Context, o Options) (err error) {
 	w, err := host.Start(ctx, spec(o, m.artifact))
 	if err != nil {
 		return err
 	}
-	fresh := newEmbedding(&measurement{job: m.job, gates: m.gates, observer: m.observer, worker: w})
+	fresh := &measurement{job: m.job, gates: m.gates, observer: m.observer, worker: w}
 	defer func() {
 		if err != nil {
 			w.Kill()
@@ -70,18 +70,19 @@ func (m *embedding) performance(ctx context.Context, o Options) (err error) {
 	return w.Close(ctx)
 }
 
-func (m *embedding) perform(ctx context.Context, self *process.Process) (*Performance, error) {
+func (m *measurement) perform(ctx context.Context, self *process.Process) (*Performance, error) {
 	t := m.suite.Performance
 	p := new(Performance)
 	started := time.Now()
 	if err := m.load(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.prepare(); err != nil {
+	p.ColdLoadMS = milliseconds(time.Since(started))
+	do := m.task()
+	if err := do.prepare(); err != nil {
 		return nil, err
 	}
-	p.ColdLoadMS = milliseconds(time.Since(started))
-	took, err := m.timed(ctx, 1, t.Shapes[0].Tokens)
+	took, _, err := timed(ctx, do, 1, t.Shapes[0].Tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -90,57 +91,58 @@ func (m *embedding) perform(ctx context.Context, self *process.Process) (*Perfor
 		return nil, err
 	}
 	for _, s := range t.Shapes {
-		shape, err := m.shape(ctx, s, t.Batches)
+		shape, err := m.shape(ctx, do, s, t.Batches)
 		if err != nil {
 			return nil, err
 		}
 		p.Shapes = append(p.Shapes, shape)
 	}
-	if err := m.memory(ctx, self, &p.Memory); err != nil {
+	if err := m.memory(ctx, do, self, &p.Memory); err != nil {
 		return nil, err
 	}
 	p.IdleShare, err = m.idle(ctx, self)
 	return p, err
 }
 
-// timed embeds rows of so many tokens and returns how long that took.
-func (m *embedding) timed(ctx context.Context, rows, tokens int) (time.Duration, error) {
-	row := rowOfLength(m.longestInput(), min(tokens, m.result.Model.MaxTokens))
+// timed asks for one batch and returns how long that took, and how many tokens
+// were computed.
+func timed(ctx context.Context, do task, rows, tokens int) (took time.Duration, computed int, err error) {
 	started := time.Now()
-	_, err := m.embed(ctx, slices.Repeat([][]int32{row}, rows), inOrder(rows), rows, m.faithful())
-	return time.Since(started), err
+	computed, err = do.batch(ctx, rows, tokens)
+	return time.Since(started), computed, err
 }
 
-func (m *embedding) shape(ctx context.Context, s suite.Shape, n int) (Shape, error) {
+func (m *measurement) shape(ctx context.Context, do task, s suite.Shape, n int) (Shape, error) {
 	m.begin(fmt.Sprintf("speed of %d × %d tokens", s.Rows, s.Tokens), n*s.Rows)
 	took := make([]float64, n)
-	total := 0.0
+	total, tokens := 0.0, 0
 	for i := range took {
-		d, err := m.timed(ctx, s.Rows, s.Tokens)
+		d, computed, err := timed(ctx, do, s.Rows, s.Tokens)
 		if err != nil {
 			return Shape{}, err
 		}
 		took[i] = milliseconds(d)
 		total += d.Seconds()
+		tokens += computed
 	}
 	slices.Sort(took)
 	return Shape{
 		Rows: s.Rows, Tokens: s.Tokens, Batches: n,
 		P50MS:           stat.Quantile(0.5, stat.Empirical, took, nil),
 		P99MS:           stat.Quantile(0.99, stat.Empirical, took, nil),
-		TokensPerSecond: float64(n*s.Rows*s.Tokens) / total,
+		TokensPerSecond: float64(tokens) / total,
 	}, nil
 }
 
-// memory embeds batches of varied shape and watches what stays resident.
-func (m *embedding) memory(ctx context.Context, self *process.Process, out *Memory) error {
+// memory asks for batches of varied shape and watches what stays resident.
+func (m *measurement) memory(ctx context.Context, do task, self *process.Process, out *Memory) error {
 	t := m.suite.Performance
 	m.begin("memory", t.MemoryBatches)
 	random := rand.New(rand.NewPCG(shuffleSeed, 0))
 	for n := range t.MemoryBatches {
 		tokens := 1 + random.IntN(min(t.MemoryTokens, m.result.Model.MaxTokens))
 		rows := 1 + random.IntN(max(1, t.MemoryTokens/tokens))
-		if _, err := m.timed(ctx, rows, tokens); err != nil {
+		if _, err := do.batch(ctx, rows, tokens); err != nil {
 			return err
 		}
 		now, err := residentMiB(ctx, self)
@@ -157,7 +159,7 @@ func (m *embedding) memory(ctx context.Context, self *process.Process, out *Memo
 }
 
 // idle watches the processor time of a worker that has nothing to do.
-func (m *embedding) idle(ctx context.Context, self *process.Process) (float64, error) {
+func (m *measurement) idle(ctx context.Context, self *process.Process) (float64, error) {
 	m.begin("idle", 1)
 	before, err := self.TimesWithContext(ctx)
 	if err != nil {

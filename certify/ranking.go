@@ -39,8 +39,23 @@ func (m *ranking) prepare() error {
 	return nil
 }
 
-func (m *ranking) steps(Options) []func(context.Context) error {
+func (m *ranking) steps() []func(context.Context) error {
 	return []func(context.Context) error{m.quality, m.maxTokens, m.company, m.besideLongest, m.repeats, m.controls}
+}
+
+func (m *ranking) batch(ctx context.Context, rows, tokens int) (computed int, err error) {
+	q := m.queries[0]
+	d := m.document(min(tokens, m.result.Model.MaxTokens))
+	_, err = m.score(ctx, q.IDs, slices.Repeat([]suite.Document{d}, rows), inOrder(rows), rows)
+	return rows * m.suite.Tokens(q, d), err
+}
+
+// document makes one whose pair with the first query has so many tokens, or one
+// token of its own where the query leaves no room.
+func (m *ranking) document(tokens int) suite.Document {
+	q := m.queries[0]
+	n := max(1, tokens-len(q.IDs)-m.suite.Model.PairTokens)
+	return suite.Document{IDs: rowOfLength(q.Documents[0].IDs, n)}
 }
 
 // score asks for the documents of a query, so many a request in the given order,
@@ -135,16 +150,12 @@ func (m *ranking) maxTokens(ctx context.Context) error {
 	stated := m.result.Model.MaxTokens
 	m.begin("max_tokens", 2)
 	q := m.queries[0]
-	long := func(tokens int) suite.Document {
-		n := max(1, tokens-len(q.IDs)-m.suite.Model.PairTokens)
-		return suite.Document{ID: "longest", IDs: rowOfLength(q.Documents[0].IDs, n)}
-	}
-	m.longest = long(stated)
+	m.longest = m.document(stated)
 	atMax, err := m.score(ctx, q.IDs, []suite.Document{m.longest}, []int{0}, 1)
 	if fatal(err) {
 		return err
 	}
-	_, overErr := m.score(ctx, q.IDs, []suite.Document{long(stated + 1)}, []int{0}, 1)
+	_, overErr := m.score(ctx, q.IDs, []suite.Document{m.document(stated + 1)}, []int{0}, 1)
 	if fatal(overErr) {
 		return overErr
 	}

@@ -246,10 +246,10 @@ type Performance struct {
 	MaxIdleShare  float64       `yaml:"max_idle_share"` // of one core
 }
 
-// Shape is a batch of rows of equal length.
+// Shape is a batch of rows or pairs of equal length, or a series of answers.
 type Shape struct {
 	Rows   int `yaml:"rows"`
-	Tokens int `yaml:"tokens"` // a row
+	Tokens int `yaml:"tokens"` // a row; at most of an answer
 }
 
 // GatesFor returns the gates that hold for an artifact: the suite's, each

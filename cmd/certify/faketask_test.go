@@ -184,6 +184,15 @@ gates:
   repeats: {count: 5, rows: 2}
   max_tokens: {min: 20}
 controls: {%s}
+performance:
+  shapes: [{rows: 2, tokens: 9}]
+  batches: 3
+  memory_batches: 60
+  memory_settle: 20
+  memory_tokens: 20
+  max_growth: 1.5
+  idle: 1s
+  max_idle_share: 0.5
 `
 
 const fakeGenerateYAML = `version: 1
@@ -204,4 +213,13 @@ gates:
   repeats: {count: 3, rows: 2}
   max_tokens: {min: 20}
 controls: {%s}
+performance:
+  shapes: [{rows: 2, tokens: 9}]
+  batches: 3
+  memory_batches: 60
+  memory_settle: 20
+  memory_tokens: 20
+  max_growth: 1.5
+  idle: 1s
+  max_idle_share: 0.5
 `
