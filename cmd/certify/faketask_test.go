@@ -25,6 +25,7 @@ import (
 //	answer=TEXT       the reference's answer to one prompt
 //	grammar=TEXT      a grammar for a further prompt, which must match the letter x
 //	controls=YAML     other controls
+//	gates=YAML        further gates
 func fakeTask(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: faketask DIR rerank|generate [KEY=VALUE...]")
@@ -33,7 +34,7 @@ func fakeTask(ts *testscript.TestScript, neg bool, args []string) {
 	for _, arg := range args[2:] {
 		key, value, _ := strings.Cut(arg, "=")
 		switch key {
-		case "off", "answer", "grammar", "controls":
+		case "off", "answer", "grammar", "controls", "gates":
 			f.set(key, value)
 		default:
 			var v any = value
@@ -54,12 +55,12 @@ func fakeTask(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 type fakeTaskFiles struct {
-	off, answer, grammar, controls string
-	config                         map[string]any
+	off, answer, grammar, controls, gates string
+	config                                map[string]any
 }
 
 func (f *fakeTaskFiles) set(key, value string) {
-	*map[string]*string{"off": &f.off, "answer": &f.answer, "grammar": &f.grammar, "controls": &f.controls}[key] = value
+	*map[string]*string{"off": &f.off, "answer": &f.answer, "grammar": &f.grammar, "controls": &f.controls, "gates": &f.gates}[key] = value
 }
 
 // rerank writes queries of which the documents share one, two, ... ids.
@@ -156,7 +157,7 @@ func (f *fakeTaskFiles) write(dir, yaml, controls, inputs, reference, data strin
 		"inputs.jsonl.zst": packer.EncodeAll([]byte(inputs), nil),
 		reference:          packer.EncodeAll([]byte(data), nil),
 		"reference.json":   []byte(jsonLine(provenance)),
-		"suite.yaml":       fmt.Appendf(nil, yaml, hexDigest([]byte(fakeModel)), strings.TrimSpace(jsonLine(f.config)), controls),
+		"suite.yaml":       fmt.Appendf(nil, yaml, hexDigest([]byte(fakeModel)), strings.TrimSpace(jsonLine(f.config)), f.gates, controls),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return err
@@ -183,6 +184,7 @@ gates:
   invariance: {tolerance: 0.00001, batches: [1, 2, 4], beside_longest: 3}
   repeats: {count: 5, rows: 2}
   max_tokens: {min: 20}
+  %s
 controls: {%s}
 performance:
   shapes: [{rows: 2, tokens: 9}]
@@ -212,6 +214,7 @@ gates:
   limits: {counts: [1, 2, 5]}
   repeats: {count: 3, rows: 2}
   max_tokens: {min: 20}
+  %s
 controls: {%s}
 performance:
   shapes: [{rows: 2, tokens: 9}]
