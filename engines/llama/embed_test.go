@@ -39,7 +39,7 @@ func TestReference(t *testing.T) {
 	rows, reference := [][]int32{}, [][]float32{}
 	texts := map[int]bool{}
 	for i, in := range s.Inputs {
-		if i%12 == 0 && len(in.IDs) <= 128 || slices.Contains(hardest, i) {
+		if i%24 == 0 && len(in.IDs) <= 128 || slices.Contains(hardest, i) {
 			texts[len(rows)] = in.Text != nil && len(in.IDs) >= 24
 			rows, reference = append(rows, in.IDs), append(reference, s.Reference[i])
 		}
@@ -100,11 +100,11 @@ const sameVector = 1e-4
 // every size round the powers of two, and of the greatest length.
 func TestARowIsTheSameInAnyBatch(t *testing.T) {
 	m := loadAsset(t, "minilm-gguf-f32", "")
-	rows := [][]int32{row(3, 1), row(512, 2), row(2, 4), row(200, 5), {7592}, row(17, 6), row(63, 7), row(64, 8)}
+	rows := [][]int32{row(3, 1), row(200, 5), row(2, 4), {7592}, row(17, 6), row(63, 7), row(64, 8)}
 	for i := range 55 {
 		rows = append(rows, row(2+i%7, int32(10+i)))
 	}
-	rows = append(rows, row(511, 3))
+	rows = append(slices.Insert(rows, 16, row(512, 2)), row(511, 3))
 	var alone [][]float32
 	for _, r := range rows {
 		alone = append(alone, embed(t, m, workerkit.PoolingMean, r)...)
