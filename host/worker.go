@@ -72,7 +72,10 @@ func Start(ctx context.Context, s Spec) (*Worker, error) {
 		done:    make(chan struct{}),
 	}
 	w.proc = spawn(cmd, output)
-	go log.drain(newLineFeed(s.Log, func() LogLine { return LogLine{Worker: s.ID, PID: w.pid()} }))
+	go log.drain(newLineFeed(s.Log, func() LogLine {
+		<-w.proc.started // a worker may write before the call that started it has come back
+		return LogLine{Worker: s.ID, PID: w.proc.pid}
+	}))
 	start := &call{ctx: ctx, stage: StageHello, reply: make(chan error, 1)}
 	go w.connect(start, nonce)
 	go (&owner{w: w}).run(start)
