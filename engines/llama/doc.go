@@ -10,6 +10,9 @@
 // are checked against what the library really computes; grammars are enforced
 // in code of ours (engines/internal/gbnf).
 //
+// And where the library computes something else than the model was trained with,
+// it is made to compute that: BERT's GELU is exact here (docs/adr/0022-llama-gelu.md).
+//
 // # Threads
 //
 // All calls of the library run on one locked thread: its OpenMP build keeps a
