@@ -5,8 +5,8 @@
 #
 # OUT_DIR receives the libraries, every CPU variant as a backend of its own, the
 # RPC backend with its server, and the licence. WORK_DIR (default: a temporary
-# directory) keeps sources and objects, so that a second run only links. About 20
-# minutes on one core. From the environment:
+# directory) keeps sources and objects, so that a second run only links. About 8
+# minutes on two cores. From the environment:
 #
 #   JOBS    how many files compile at once (default: ninja's choice)
 #   SERVER  1 to build llama-server too, which the speed is measured against
