@@ -9,6 +9,7 @@ import (
 
 	attestation "github.com/in-toto/attestation/go/v1"
 
+	"github.com/synapse-module/workers/internal/regular"
 	"github.com/synapse-module/workers/protocol"
 )
 
@@ -31,7 +32,8 @@ func (f File) subject() *attestation.ResourceDescriptor {
 	return &attestation.ResourceDescriptor{Name: f.Name, Digest: map[string]string{algorithm: f.Digest.Hex()}}
 }
 
-// DigestOf hashes a file, or the files of a directory.
+// DigestOf hashes a file, or the files of a directory. What is neither, such as a
+// named pipe, is an error and is not waited for.
 func DigestOf(path string) (protocol.Digest, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -44,7 +46,7 @@ func DigestOf(path string) (protocol.Digest, error) {
 		}
 		return d, nil
 	}
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -148,7 +148,7 @@ func (c embedCmd) find(ctx context.Context, engine string, s *suite.Suite, con c
 	if c.Only != "" {
 		only = []string{c.Only}
 	}
-	where, err := newLocator(c.Artifact, only, con)
+	where, err := newLocator(c.Artifact, only, []*suite.Suite{s}, con)
 	if err != nil {
 		return suite.Artifact{}, "", err
 	}

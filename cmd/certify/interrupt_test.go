@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -36,3 +37,34 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("interrupted: %t, ended with %v, wanted exit status 3", sent, err)
 	}
 }
+
+// interrupted sends a command that waits for a file SIGINT until it has ended.
+// The first asks it to end by itself.
+func interrupted(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: interrupted COMMAND [ARG...]")
+	}
+	path, err := program(args[0])
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	ts.Check(cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	give := time.After(patience)
+	for every := time.NewTicker(100 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			ts.Logf("it ended: %v", err)
+			return
+		case <-every.C:
+			cmd.Process.Signal(os.Interrupt) //nolint:errcheck // it may have ended
+		case <-give:
+			cmd.Process.Kill() //nolint:errcheck // it may have ended
+			ts.Fatalf("it has not ended after %v of SIGINT", patience)
+		}
+	}
+}
+
+// patience is far over what a process takes to die of a signal.
+const patience = 10 * time.Second

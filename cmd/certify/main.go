@@ -77,6 +77,7 @@ func run(args []string, c console) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // what does not end by itself, a second signal ends
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return status(c, parsed.Run(c))
 }

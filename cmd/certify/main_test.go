@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"checkschema": checkSchema,
 			"exits":       exits,
 			"interrupt":   interrupt,
+			"interrupted": interrupted,
 			"replace":     replace,
 			"newkey":      newKey,
 		},

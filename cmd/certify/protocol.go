@@ -34,7 +34,10 @@ func (protocolCmd) Help() string {
 
 func (c protocolCmd) Run(ctx context.Context, con console) error {
 	o := conformance.Options{}
-	var err error
+	err := canWriteTo(c.Out)
+	if err != nil {
+		return err
+	}
 	if o.Worker, err = filepath.Abs(c.Worker); err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ Examples:
 }
 
 func (c recordCmd) Run(ctx context.Context, con console) error {
+	if err := canWriteTo(c.Out); err != nil {
+		return err
+	}
 	inputs, digest, err := suite.ReadInputs(c.Inputs)
 	if err != nil {
 		return &certify.UsageError{Msg: err.Error()}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,11 +47,14 @@ func (c runCmd) Run(ctx context.Context, con console) error {
 			return err
 		}
 	}
+	if err := canWriteTo(c.Out); err != nil {
+		return err
+	}
 	loaded, err := loadSuites(c.Suites)
 	if err != nil {
 		return err
 	}
-	where, err := newLocator(c.Artifact, c.Only, con)
+	where, err := newLocator(c.Artifact, c.Only, loaded, con)
 	if err != nil {
 		return err
 	}
@@ -133,11 +137,13 @@ type locator struct {
 	store *assets.Store
 }
 
-func newLocator(flags, only []string, con console) (*locator, error) {
+func newLocator(flags, only []string, of []*suite.Suite, con console) (*locator, error) {
 	l := &locator{named: map[string]string{}, con: con}
 	for _, f := range flags {
 		name, path, ok := strings.Cut(f, "=")
 		switch {
+		case ok && !located(of, name):
+			return nil, &certify.UsageError{Msg: fmt.Sprintf("--artifact %s: no suite given has the artifact %s: nothing would be read from there", f, name)}
 		case ok:
 			l.named[name] = path
 		case len(only) == 1 && l.any == "":
@@ -147,6 +153,15 @@ func newLocator(flags, only []string, con console) (*locator, error) {
 		}
 	}
 	return l, nil
+}
+
+// located says that a suite looks for the artifact or the judgements of that name.
+func located(of []*suite.Suite, name string) bool {
+	return slices.ContainsFunc(of, func(s *suite.Suite) bool {
+		return s.People != nil && s.People.Asset == name || slices.ContainsFunc(s.Artifacts, func(a suite.Artifact) bool {
+			return a.Name == name || slices.ContainsFunc(a.WrongLoads, func(w suite.WrongLoad) bool { return w.Artifact == name })
+		})
+	})
 }
 
 func (l *locator) find(ctx context.Context, name string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -214,6 +215,15 @@ func TestAPoolAdmitsWhatIsCertifiedMeanwhile(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(folder, "garbage.certificate.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe.certificate.json"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "huge.certificate.json"), make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Acquire(t.Context(), m); !errors.As(err, &uncertified) || len(uncertified.Refusals) != 3 {
+		t.Fatalf("with files that are no certificates: %v", err)
 	}
 	issue(t, folder, private, worker, "", m, func(c *certificate.Certificate) { c.Artifact.Requested = []byte(`{"pooling":"mean"}`) })
 	lease, err := pool.Acquire(t.Context(), m)

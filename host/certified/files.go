@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/synapse-module/workers/certify/certificate"
 	"github.com/synapse-module/workers/host"
+	"github.com/synapse-module/workers/internal/regular"
 )
 
 const (
@@ -45,16 +47,17 @@ func certificates(folder string) ([]string, error) {
 
 // open reads a certificate that is signed by a trusted key.
 func (p *Policy) open(ctx context.Context, path string) (*certificate.Certificate, error) {
-	info, err := os.Stat(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxBytes {
-		return nil, fmt.Errorf("it has %d bytes, a certificate has at most %d", info.Size(), maxBytes)
-	}
-	b, err := os.ReadFile(path)
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return nil, err
+	}
+	if len(b) > maxBytes {
+		return nil, fmt.Errorf("it is longer than %d bytes, which no certificate is", maxBytes)
 	}
 	return certificate.Open(ctx, b, p.Keys...)
 }
