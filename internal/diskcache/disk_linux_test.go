@@ -36,8 +36,8 @@ func mount(t *testing.T, dir, options string) {
 func refused(t *testing.T, err error, says string) {
 	t.Helper()
 	var refusal *protocol.Error
-	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeEngineFailed || !strings.Contains(refusal.Msg, says) {
-		t.Errorf("got %v, want engine_failed that says %q", err, says)
+	if !errors.As(err, &refusal) || refusal.Code != protocol.CodeEngineFailed || !strings.Contains(refusal.Msg, says) || strings.Contains(refusal.Msg, "\n") {
+		t.Errorf("got %v, want engine_failed that says %q in one line", err, says)
 	}
 }
 

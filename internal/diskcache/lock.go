@@ -1,6 +1,7 @@
 package diskcache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (c *Cache) begin() (*item, error) {
 		gone = c.sweep()
 		m.lock = c.lockOf(m.id)
 		if taken, err := m.lock.TryLock(); err != nil || !taken {
-			return fmt.Errorf("the lock of a new entry: %w", errors.Join(err, os.ErrExist))
+			return fmt.Errorf("the lock of a new entry: %w", cmp.Or(err, os.ErrExist))
 		}
 		if err := os.Mkdir(m.dir, privateDir); err != nil {
 			os.Remove(m.lock.Path())
@@ -160,7 +161,7 @@ func (c *Cache) publish(m *item, key string, spoilt map[string]bool) (published 
 			return err
 		}
 		if taken, err := m.lock.TryRLock(); err != nil || !taken {
-			return fmt.Errorf("the lock of %s: %w", named, errors.Join(err, os.ErrExist))
+			return fmt.Errorf("the lock of %s: %w", named, cmp.Or(err, os.ErrExist))
 		}
 		m.touch()
 		gone = c.evict()
