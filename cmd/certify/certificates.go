@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -27,13 +29,28 @@ func signingKey(path, out string) (*certificate.Key, error) {
 	return key, nil
 }
 
+// writeCertificates signs one for each artifact that passed, and removes from out
+// the one of a run of before for each that failed: it would be taken for this run's.
 func writeCertificates(ctx context.Context, out string, r *certify.Result, key *certificate.Key) error {
+	path := func(suite, artifact string) string {
+		return filepath.Join(out, suite+"."+artifact+".certificate.json")
+	}
+	for _, s := range r.Suites {
+		for _, run := range s.Runs {
+			if run.Verdict != certify.Failed {
+				continue
+			}
+			if err := os.Remove(path(s.Name, run.Artifact)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
 	for _, c := range r.Certificates() {
 		envelope, err := certificate.Sign(ctx, c, key)
 		if err != nil {
 			return err
 		}
-		if err := report.WriteFile(filepath.Join(out, c.Suite.Name+"."+c.Artifact.Name+".certificate.json"), envelope); err != nil {
+		if err := report.WriteFile(path(c.Suite.Name, c.Artifact.Name), envelope); err != nil {
 			return err
 		}
 	}
