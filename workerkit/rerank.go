@@ -56,7 +56,7 @@ func (s *server) rerank(ctx context.Context, r *request) (answer, error) {
 			return answer{}, EngineFailed("the score of %s is not finite: the artifact or the engine's arithmetic is at fault", name(i+1))
 		}
 	}
-	a.raw = append(s.parts[:0], protocol.Bytes(scores))
-	s.parts = a.raw
+	s.parts = append(s.parts[:0], protocol.Bytes(scores))
+	a.raw = s.parts
 	return a, nil
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -109,7 +110,7 @@ func TestReport26_SpoiledFiles(t *testing.T) {
 	}
 	noise := make([]byte, 4096)
 	source := rand.NewChaCha8([32]byte{1})
-	source.Read(noise)
+	_, _ = source.Read(noise) // it never fails
 	flipped := bytes.Clone(whole)
 	flipped[29] ^= 0xFF // the length of the graph
 	for name, b := range map[string][]byte{
@@ -169,8 +170,8 @@ func TestReport08To10_Company(t *testing.T) {
 func TestMissingLibraryIsOneLine(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command(wiretest.Build(t, "cmd/worker-onnx"), "--version", "--engine-lib", dir).CombinedOutput()
-	exit, _ := err.(*exec.ExitError)
-	if exit == nil || exit.ExitCode() != protocol.ExitEngine {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != protocol.ExitEngine {
 		t.Fatalf("got %v, %s", err, out)
 	}
 	if lines := strings.Count(string(out), "\n"); lines != 1 || !strings.Contains(string(out), dir) {

@@ -115,7 +115,7 @@ func Start(t testing.TB, exe string, args ...string) *Peer {
 	}
 	go func() { p.exit <- p.cmd.Wait() }()
 	t.Cleanup(func() {
-		p.cmd.Process.Kill()
+		_ = p.cmd.Process.Kill() // it may have ended
 		p.wait()
 		if t.Failed() {
 			t.Logf("the worker's stderr:\n%.4000s", p.Stderr)
@@ -281,8 +281,8 @@ func (p *Peer) wait() {
 		case p.err = <-p.exit:
 		case <-time.After(Patience):
 			p.t.Errorf("the worker does not end")
-			p.cmd.Process.Kill()
-			<-p.exit
+			_ = p.cmd.Process.Kill()
+			p.err = <-p.exit
 		}
 	})
 }
