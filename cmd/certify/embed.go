@@ -62,7 +62,7 @@ func (c embedCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	w, err := host.Start(ctx, host.Spec{Path: c.Worker, Args: args})
+	w, err := start(ctx, c.Worker, args)
 	if err != nil {
 		return err
 	}
@@ -101,6 +101,15 @@ func (c embedCmd) Run(ctx context.Context, con console) error {
 		fmt.Fprintf(con.out, "%s\n", line)
 	}
 	return w.Close(ctx)
+}
+
+// start starts a worker. One that is not there is the command line's fault, not the
+// worker's.
+func start(ctx context.Context, path string, args []string) (*host.Worker, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, &certify.UsageError{Msg: err.Error()}
+	}
+	return host.Start(ctx, host.Spec{Path: path, Args: args})
 }
 
 // rows finds the ids of each text, and the reference's vector where there is one.

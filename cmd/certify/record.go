@@ -52,7 +52,7 @@ func (c recordCmd) Run(ctx context.Context, con console) error {
 	if err != nil {
 		return err
 	}
-	w, err := host.Start(ctx, host.Spec{Path: c.Worker, Args: args})
+	w, err := start(ctx, c.Worker, args)
 	if err != nil {
 		return err
 	}
