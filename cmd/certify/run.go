@@ -132,7 +132,6 @@ func loadSuites(names []string) ([]*suite.Suite, error) {
 // assets, which is opened only then.
 type locator struct {
 	named map[string]string
-	any   string // the path for the only artifact
 	con   console
 	store *assets.Store
 }
@@ -146,8 +145,8 @@ func newLocator(flags, only []string, of []*suite.Suite, con console) (*locator,
 			return nil, &certify.UsageError{Msg: fmt.Sprintf("--artifact %s: no suite given has the artifact %s: nothing would be read from there", f, name)}
 		case ok:
 			l.named[name] = path
-		case len(only) == 1 && l.any == "":
-			l.any = f
+		case len(only) == 1 && l.named[only[0]] == "":
+			l.named[only[0]] = f
 		default:
 			return nil, &certify.UsageError{Msg: fmt.Sprintf("--artifact %s names no artifact of a suite: write NAME=%s, or choose one with --only", f, f)}
 		}
@@ -167,9 +166,6 @@ func located(of []*suite.Suite, name string) bool {
 func (l *locator) find(ctx context.Context, name string) (string, error) {
 	if path, ok := l.named[name]; ok {
 		return path, nil
-	}
-	if l.any != "" {
-		return l.any, nil
 	}
 	if l.store == nil {
 		store, err := assets.Open(".", assets.NewProgress(l.con.err))

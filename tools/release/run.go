@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -132,14 +133,39 @@ func certified(e evidence) bool {
 // certify has the archive's own certify hold the archive's own worker to the whole
 // suite, both as another user.
 func (v *prover) certify(ctx context.Context, worker string, e evidence, q probe) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(v.dir, v.platform.exe("certify")), "run", e.suite,
-		"--worker", filepath.Join(v.dir, v.platform.exe(worker)), "--only", e.asset, "--artifact", q.Path)
+	args := []string{"run", e.suite, "--worker", filepath.Join(v.dir, v.platform.exe(worker)), "--only", e.asset, "--artifact", q.Path}
+	judgements, err := v.judgements(ctx, e)
+	if err != nil {
+		return err
+	}
+	if judgements != "" {
+		args = append(args, "--artifact", judgements)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(v.dir, v.platform.exe("certify")), args...)
 	cmd.Env, cmd.Dir = []string{}, "/"
 	asNobody(cmd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w:\n%s", err, out)
 	}
 	return nil
+}
+
+// judgements are what people said of the suite's texts, NAME=PATH in a place that every
+// user can read; empty where the suite has none.
+func (v *prover) judgements(ctx context.Context, e evidence) (string, error) {
+	s, err := suites.Load(e.suite)
+	if err != nil || s.People == nil {
+		return "", err
+	}
+	from, err := v.store.Path(ctx, s.People.Asset)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(v.scratch, s.People.Asset)
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil && !errors.Is(err, fs.ErrExist) { // another worker's proof copied them
+		return "", err
+	}
+	return s.People.Asset + "=" + to, nil
 }
 
 // runEmulated lets qemu interpret the commands of another processor. Its libc
