@@ -30,14 +30,14 @@ func signingKey(path, out string) (*certificate.Key, error) {
 }
 
 // writeCertificates signs one for each artifact that passed, and removes from out
-// the one of a run of before for each that failed: it would be taken for this run's.
+// the one of a run of before for each that did not: it would be taken for this run's.
 func writeCertificates(ctx context.Context, out string, r *certify.Result, key *certificate.Key) error {
 	path := func(suite, artifact string) string {
 		return filepath.Join(out, suite+"."+artifact+".certificate.json")
 	}
 	for _, s := range r.Suites {
 		for _, run := range s.Runs {
-			if run.Verdict != certify.Failed {
+			if run.Verdict == certify.Passed {
 				continue
 			}
 			if err := os.Remove(path(s.Name, run.Artifact)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -203,7 +203,7 @@ func (c *Cache) Failed(err error) error {
 	if errors.As(err, &refusal) {
 		return err // it says so already
 	}
-	return &failure{protocol.Errorf(protocol.CodeEngineFailed, "the cache in %s cannot be used: %v; free some space there, or name another directory with --cache-dir", c.dir, err), err}
+	return &failure{protocol.Errorf(protocol.CodeEngineFailed, "the cache in %s cannot be used: %v; it must be this user's own directory and have room: see to that, or name another with --cache-dir; where it was removed under this worker, start a new one", c.dir, err), err}
 }
 
 // failure is a refusal that its cause can be found in.
