@@ -85,3 +85,15 @@ func TestFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A FIFO of the lock's name does not hold a LOAD up for ever.
+func TestLockThatIsAFIFO(t *testing.T) {
+	r := newRig(t, DefaultLimit)
+	if err := os.MkdirAll(r.dir, privateDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(r.dir, lockName), uint32(privateFile)); err != nil {
+		t.Fatal(err)
+	}
+	r.use("k", r.file("text"), 1)
+}

@@ -69,7 +69,7 @@ func (c *Cache) prepare() error {
 
 func newLock(path string) *flock.Flock {
 	// Opened for reading, so that what lies on a read-only disk can be held too.
-	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY), flock.SetPermissions(privateFile))
+	return flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|noWait), flock.SetPermissions(privateFile))
 }
 
 func (c *Cache) lockOf(id string) *flock.Flock {

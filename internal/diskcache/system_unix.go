@@ -12,6 +12,9 @@ import (
 // diskFull is the system's error of a disk without space.
 const diskFull = syscall.ENOSPC
 
+// noWait opens a lock that somebody made a FIFO without waiting for its other end.
+const noWait = syscall.O_NONBLOCK
+
 // The bits by which others than the owner, and by which all, can put entries into
 // a directory.
 const (
