@@ -123,8 +123,13 @@ func TestPoolHealthIsCached(t *testing.T) {
 			t.Fatal("replaced though nobody asked it anything")
 		}
 	}
-	c.advance(host.DefaultPolicy().RefreshEvery)
-	eventually(t, "the stopped worker is found out", func() bool { w := p.Health().Workers[0]; return w.State == "idle" && w.PID != pid })
+	eventually(t, "the stopped worker is found out", func() bool {
+		w := p.Health().Workers[0]
+		if w.State == "idle" && w.PID == pid {
+			c.advance(host.DefaultPolicy().RefreshEvery) // again: the pool may have set its timer after the last one
+		}
+		return w.State == "idle" && w.PID != pid
+	})
 }
 
 func TestPoolRefusedLoad(t *testing.T) {
