@@ -186,16 +186,7 @@ gates:
   max_tokens: {min: 20}
   %s
 controls: {%s}
-performance:
-  shapes: [{rows: 2, tokens: 9}]
-  batches: 3
-  memory_batches: 60
-  memory_settle: 20
-  memory_tokens: 20
-  max_growth: 1.5
-  idle: 1s
-  max_idle_share: 0.5
-`
+` + fakeTaskPerformanceYAML
 
 const fakeGenerateYAML = `version: 1
 name: fake
@@ -216,7 +207,9 @@ gates:
   max_tokens: {min: 20}
   %s
 controls: {%s}
-performance:
+` + fakeTaskPerformanceYAML
+
+const fakeTaskPerformanceYAML = `performance:
   shapes: [{rows: 2, tokens: 9}]
   batches: 3
   memory_batches: 60

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
@@ -15,26 +14,16 @@ import (
 // of the cache.
 func TestPackedArtifact(t *testing.T) {
 	path := assetstest.Path(t, "minilm-gguf-q8_0")
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	digest, err := protocol.FileDigest(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	packed, packedDigest := packtest.File(t, path)
-	p := wiretest.Spawn(t, wiretest.Build(t, "cmd/worker-llama"), "--engine-lib", assetstest.LibDir(t, "llama")).Accept(0)
-	row := []int32{101, 7592, 2088, 102}
+	p := spawn(t)
 	var want []float32
 	for _, m := range []protocol.Load{
-		{ReqID: "1", ArtifactPath: path, ArtifactDigest: digest, Format: "gguf"},
+		wiretest.LoadOf(t, path, "gguf", "{}"),
 		{ReqID: "1", ArtifactPath: packed, ArtifactDigest: packedDigest, Format: "gguf+zstd"},
 		{ReqID: "1", ArtifactPath: packed, ArtifactDigest: packedDigest, Format: "gguf+zstd"},
 	} {
 		ref := p.Load(m)
-		got := p.Embed(ref, true, row)[0]
+		got := p.Embed(ref, true, wiretest.HelloWorld)[0]
 		if want == nil {
 			want = slices.Clone(got)
 		}

@@ -9,16 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/synapse-module/workers/internal/assetstest"
 	"github.com/synapse-module/workers/internal/wiretest"
 	"github.com/synapse-module/workers/protocol"
 )
-
-// helloWorld is "Hello World" as MiniLM's tokenizer gives it: [CLS] hello world
-// [SEP].
-var helloWorld = []int32{101, 7592, 2088, 102}
 
 // oneThread is the runtime_config of all models here: llama.cpp's threads spin
 // beside other packages' tests.
@@ -32,16 +26,7 @@ func spawn(t *testing.T) *wiretest.Peer {
 // load makes the LOAD of a file with its true digest.
 func load(t *testing.T, path string) protocol.Load {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	digest, err := protocol.FileDigest(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return protocol.Load{ReqID: "1", ArtifactPath: path, ArtifactDigest: digest, Format: "gguf", RuntimeConfig: jsontext.Value(oneThread)}
+	return wiretest.LoadOf(t, path, "gguf", oneThread)
 }
 
 // minilm returns a worker with MiniLM loaded.
@@ -49,19 +34,6 @@ func minilm(t *testing.T) (p *wiretest.Peer, ref string) {
 	t.Helper()
 	p = spawn(t)
 	return p, p.Load(load(t, assetstest.Path(t, "minilm-gguf-f32")))
-}
-
-// sound proves that it is the same process still, in step, and the model right. The
-// values are the reference's as given in Anush008/fastembed-go#12.
-func sound(t *testing.T, p *wiretest.Peer, ref string) {
-	t.Helper()
-	want := []float32{-0.034477, 0.031023, 0.006735, 0.026109, -0.039362, -0.160302}
-	got := p.Embed(ref, true, helloWorld)[0]
-	for i, w := range want {
-		if math.Abs(float64(got[i]-w)) > 2e-6 {
-			t.Fatalf("Hello World begins %v, want %v", got[:len(want)], want)
-		}
-	}
 }
 
 // Report 20: a row that is longer than llama.cpp's batch is an assert in it, as is a
@@ -85,11 +57,11 @@ func TestReport20And22_Rows(t *testing.T) {
 		"far too long": {slices.Repeat([]int32{2088}, 20000), "20000 tokens"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p.Send(wiretest.EmbedBatch(ref, "", true, helloWorld, c.row))
+			p.Send(wiretest.EmbedBatch(ref, "", true, wiretest.HelloWorld, c.row))
 			if e := p.ExpectErr(protocol.CodeRequestInvalid); !strings.Contains(e.Msg, c.says) || !strings.Contains(e.Msg, "items[1]") {
 				t.Errorf("msg is %q", e.Msg)
 			}
-			sound(t, p, ref)
+			p.ExpectHelloWorld(ref)
 		})
 	}
 	for _, n := range []int{1, 2, 15, 16, 17, 64} {
@@ -121,7 +93,7 @@ func TestReport26_SpoiledFiles(t *testing.T) {
 			}
 			p.Send(load(t, path))
 			p.ExpectErr(protocol.CodeArtifactInvalid)
-			sound(t, p, ref)
+			p.ExpectHelloWorld(ref)
 		})
 	}
 }
@@ -132,12 +104,12 @@ func TestWhatRanksInNameOnlyIsRefused(t *testing.T) {
 	p, ref := minilm(t)
 	p.Send(protocol.Rerank{ReqID: "2", ModelRef: ref, QueryNTokens: 1, Candidates: []protocol.Candidate{{NTokens: 1}}}, protocol.Bytes([]int32{2088, 2088}))
 	p.ExpectErr(protocol.CodeUnsupported)
-	sound(t, p, ref)
+	p.ExpectHelloWorld(ref)
 	p.Send(load(t, assetstest.Path(t, "minilm-reranker-one-segment-gguf")))
 	if e := p.ExpectErr(protocol.CodeArtifactInvalid); !strings.Contains(e.Msg, "two segments") {
 		t.Errorf("msg is %q", e.Msg)
 	}
-	sound(t, p, ref)
+	p.ExpectHelloWorld(ref)
 }
 
 // Report 49: a grammar that is nested without end is SIGSEGV in llama.cpp, one that

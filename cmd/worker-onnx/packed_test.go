@@ -43,7 +43,7 @@ func TestPackedArtifacts(t *testing.T) {
 	tarred, tarDigest := packtest.Dir(t, dir)
 	cache := t.TempDir()
 	p := spawnIn(t, cache, filepath.Dir(whole), dir, filepath.Dir(zstd), filepath.Dir(tarred))
-	rows := [][]int32{helloWorld, {101, 102}, slices.Repeat([]int32{2088, 7592}, 40)}
+	rows := [][]int32{wiretest.HelloWorld, {101, 102}, slices.Repeat([]int32{2088, 7592}, 40)}
 	var want []float32
 	for i, m := range []protocol.Load{
 		load(t, whole, `{"pooling":"mean"}`),
@@ -57,7 +57,7 @@ func TestPackedArtifacts(t *testing.T) {
 			ref := p.Load(m)
 			got := slices.Concat(p.Embed(ref, true, rows...)...)
 			if want == nil {
-				sound(t, p, ref)
+				p.ExpectHelloWorld(ref)
 				want = got
 			}
 			if !slices.Equal(got, want) {
@@ -125,7 +125,7 @@ func TestPackedArtifactInTwoWorkersAtOnce(t *testing.T) {
 	for _, p := range workers {
 		var loaded protocol.Loaded
 		p.Expect(&loaded)
-		sound(t, p, loaded.ModelRef)
+		p.ExpectHelloWorld(loaded.ModelRef)
 	}
 	if entries, err := filepath.Glob(filepath.Join(cache, "artifacts", "*-tar.zst.*")); err != nil || len(entries) != 1 {
 		t.Errorf("the cache holds %v, %v", entries, err)
@@ -154,7 +154,7 @@ func TestHostileArchives(t *testing.T) {
 			if e := p.ExpectErr(protocol.CodeArtifactInvalid); !strings.Contains(e.Msg, c.says) || !strings.Contains(e.Msg, path) {
 				t.Errorf("msg is %q, wanted %q and the path", e.Msg, c.says)
 			}
-			sound(t, p, ref)
+			p.ExpectHelloWorld(ref)
 		})
 	}
 	if _, err := os.Lstat(outside); !os.IsNotExist(err) {

@@ -12,16 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/synapse-module/workers/internal/assetstest"
 	"github.com/synapse-module/workers/internal/wiretest"
 	"github.com/synapse-module/workers/protocol"
 )
-
-// helloWorld is "Hello World" as MiniLM's tokenizer gives it: [CLS] hello world
-// [SEP].
-var helloWorld = []int32{101, 7592, 2088, 102}
 
 func spawn(t testing.TB) *wiretest.Peer {
 	t.Helper()
@@ -31,16 +25,7 @@ func spawn(t testing.TB) *wiretest.Peer {
 // load makes the LOAD of a file with its true digest.
 func load(t testing.TB, path, config string) protocol.Load {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	digest, err := protocol.FileDigest(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return protocol.Load{ReqID: "1", ArtifactPath: path, ArtifactDigest: digest, Format: "onnx", RuntimeConfig: jsontext.Value(config)}
+	return wiretest.LoadOf(t, path, "onnx", config)
 }
 
 // minilm returns a worker with MiniLM loaded.
@@ -50,22 +35,9 @@ func minilm(t testing.TB) (p *wiretest.Peer, ref string) {
 	return p, p.Load(load(t, assetstest.Path(t, "minilm-onnx-f32"), `{"pooling":"mean"}`))
 }
 
-// sound proves that the connection is in step and the model right. The values
-// are the reference's as given in Anush008/fastembed-go#12.
-func sound(t *testing.T, p *wiretest.Peer, ref string) {
-	t.Helper()
-	want := []float32{-0.034477, 0.031023, 0.006735, 0.026109, -0.039362, -0.160302}
-	got := p.Embed(ref, true, helloWorld)[0]
-	for i, w := range want {
-		if math.Abs(float64(got[i]-w)) > 2e-6 {
-			t.Fatalf("Hello World begins %v, want %v", got[:len(want)], want)
-		}
-	}
-}
-
 func TestReport02_HelloWorld(t *testing.T) {
 	p, ref := minilm(t)
-	sound(t, p, ref)
+	p.ExpectHelloWorld(ref)
 	p.Send(protocol.Shutdown{})
 	if got := p.Exit(); got != protocol.ExitOK {
 		t.Fatalf("exit status %d", got)
@@ -88,11 +60,11 @@ func TestReport22_BadRows(t *testing.T) {
 		"one too long": {long, "513 tokens, this model takes at most 512"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p.Send(wiretest.EmbedBatch(ref, "", true, helloWorld, c.row))
+			p.Send(wiretest.EmbedBatch(ref, "", true, wiretest.HelloWorld, c.row))
 			if e := p.ExpectErr(protocol.CodeRequestInvalid); !strings.Contains(e.Msg, c.says) || !strings.Contains(e.Msg, "items[1]") {
 				t.Errorf("msg is %q", e.Msg)
 			}
-			sound(t, p, ref)
+			p.ExpectHelloWorld(ref)
 		})
 	}
 	if v := p.Embed(ref, true, long[:512]); len(v[0]) != 384 {
@@ -133,7 +105,7 @@ func TestReport26_SpoiledFiles(t *testing.T) {
 			if e := p.ExpectErr(protocol.CodeArtifactInvalid); !strings.Contains(e.Msg, "has the digest") {
 				t.Errorf("msg is %q", e.Msg)
 			}
-			sound(t, p, ref)
+			p.ExpectHelloWorld(ref)
 		})
 	}
 }
@@ -142,7 +114,7 @@ func TestReport26_SpoiledFiles(t *testing.T) {
 // batch's size. Report 8: a repeat is bit-equal.
 func TestReport08To10_Company(t *testing.T) {
 	p, ref := minilm(t)
-	short, long := helloWorld[:3], slices.Repeat([]int32{2088, 7592}, 100)
+	short, long := wiretest.HelloWorld[:3], slices.Repeat([]int32{2088, 7592}, 100)
 	alone := p.Embed(ref, true, short)[0]
 	near := func(name string, got []float32) {
 		for i := range alone {
@@ -159,9 +131,9 @@ func TestReport08To10_Company(t *testing.T) {
 			near("in a batch", v)
 		}
 	}
-	first := slices.Concat(p.Embed(ref, true, short, long, helloWorld)...)
+	first := slices.Concat(p.Embed(ref, true, short, long, wiretest.HelloWorld)...)
 	for range 20 {
-		if again := slices.Concat(p.Embed(ref, true, short, long, helloWorld)...); !slices.Equal(first, again) {
+		if again := slices.Concat(p.Embed(ref, true, short, long, wiretest.HelloWorld)...); !slices.Equal(first, again) {
 			t.Fatal("a repeat differs")
 		}
 	}

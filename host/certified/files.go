@@ -100,5 +100,8 @@ func (p *Policy) bound(config jsontext.Value) (string, error) {
 		return "", err
 	}
 	out := jsontext.Value(b)
-	return string(out), out.Canonicalize()
+	// Numbers stay as they were written, as in package host: two that differ must not
+	// become one.
+	err = out.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	return string(out), err
 }

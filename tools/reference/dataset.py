@@ -4,9 +4,12 @@ README.md in this folder gives the formats. The digests are of the uncompressed 
 on the version of zstd.
 """
 
+import argparse
+import datetime
 import hashlib
 import importlib.metadata
 import json
+import pathlib
 import platform
 
 import numpy
@@ -20,6 +23,24 @@ ANSWERS = "answers.jsonl"
 PROVENANCE = "reference.json"
 ZSTD_LEVEL = 19
 LIBRARIES = ("sentence-transformers", "transformers", "torch", "tokenizers", "numpy")
+
+
+def recorder(doc):
+    """Returns the argument parser that all recorders begin with."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
+    )
+    return parser
+
+
+def local_recorder(doc):
+    """Returns the argument parser of recorders whose model was made here and has no package."""
+    parser = recorder(doc)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--name", required=True, help="of the model, for the provenance")
+    return parser
 
 
 def write(folder, rows, vectors, source, encoder, recorded_on):

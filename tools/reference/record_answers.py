@@ -6,10 +6,6 @@ transformers reads the GGUF's weights, expands quantised ones to float32 and com
 code of llama.cpp's runs. Each prompt is continued alone, greedily, on one thread.
 """
 
-import argparse
-import datetime
-import pathlib
-
 import gguf
 import tokenizers
 import torch
@@ -22,14 +18,7 @@ CONTROL = 3  # GGUF's type of tokens that stand for no text
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--name", required=True, help="of the model, for the provenance")
-    parser.add_argument(
-        "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
-    )
-    arguments = parser.parse_args()
+    arguments = dataset.local_recorder(__doc__).parse_args()
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)

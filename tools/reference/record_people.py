@@ -7,8 +7,6 @@ of people.py, the pairs beside it, and people.json: the digest of the pairs and,
 and Spearman correlations. Only reference.json and people.json may be committed; see people.py.
 """
 
-import argparse
-import datetime
 import json
 import pathlib
 
@@ -26,14 +24,11 @@ PEOPLE = "people.json"
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = dataset.recorder(__doc__)
     parser.add_argument("model", choices=sorted(SOURCES))
     parser.add_argument("package", type=pathlib.Path)
     parser.add_argument("judgements", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument(
-        "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
-    )
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)

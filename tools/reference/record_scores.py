@@ -7,8 +7,6 @@ scored alone, unpadded, on one thread; the score is the logit. Each score is als
 BERT written out in numpy float64, which shares no code with transformers.
 """
 
-import argparse
-import datetime
 import pathlib
 import sys
 
@@ -30,14 +28,7 @@ HELD = 60
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=pathlib.Path)
-    parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--name", required=True, help="of the model, for the provenance")
-    parser.add_argument(
-        "--recorded-on", type=datetime.date.fromisoformat, required=True, help="date for the provenance, YYYY-MM-DD"
-    )
-    arguments = parser.parse_args()
+    arguments = dataset.local_recorder(__doc__).parse_args()
 
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
