@@ -16,6 +16,7 @@ type base struct {
 	dims     int
 	abort    *capi.Abort
 	contexts map[contextKey]*batchContext
+	release  func() // of the file that the weights are mapped from, where it is a copy
 }
 
 // filePoolings are the library's numbers for the protocol's poolings.
@@ -86,6 +87,13 @@ func (b *base) free() {
 		b.engine.lib.ModelFree(b.model)
 		b.model = 0
 	}
+	b.releaseFile()
+}
+
+// releaseFile lets go of what the weights were loaded from.
+func (b *base) releaseFile() {
+	b.release()
+	b.release = func() {}
 }
 
 // run calls f on the library's thread. While it runs, the end of ctx aborts what

@@ -13,6 +13,7 @@ import (
 )
 
 type engine struct {
+	setup  workerkit.Setup
 	lib    *capi.Library
 	thread *thread
 	log    *libraryLog
@@ -24,7 +25,7 @@ type engine struct {
 // Open loads llama.cpp from the directory of native libraries. It implements
 // [workerkit.Open].
 func Open(s workerkit.Setup) (workerkit.Engine, error) {
-	e := &engine{thread: newThread(), log: newLibraryLog(s.Log), rpcClients: map[string]bool{}}
+	e := &engine{setup: s, thread: newThread(), log: newLibraryLog(s.Log), rpcClients: map[string]bool{}}
 	var err error
 	e.thread.do(func() { e.lib, err = capi.Open(s.LibDir, e.log.write) })
 	if err != nil {
@@ -56,7 +57,7 @@ func buildFlags(l *capi.Library) []string {
 func (e *engine) Info() workerkit.Info { return e.info }
 
 // Load implements [workerkit.Engine].
-func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Config) (workerkit.Model, error) {
+func (e *engine) Load(ctx context.Context, a workerkit.Artifact, c workerkit.Config) (workerkit.Model, error) {
 	if a.File == nil {
 		return nil, workerkit.ArtifactInvalid("%s is a directory, wanted is one GGUF file", a.Name)
 	}
@@ -72,11 +73,27 @@ func (e *engine) Load(_ context.Context, a workerkit.Artifact, c workerkit.Confi
 	if err != nil {
 		return nil, prefixed(a.Name, err)
 	}
-	if err := workerkit.CheckMemory(p.loadBytes(header, s), "loading "+a.Name); err != nil {
+	weights, err := p.retype(header, s)
+	if err != nil {
+		return nil, workerkit.ArtifactInvalid("%s: %v", a.Name, err)
+	}
+	if err := workerkit.CheckMemory(p.loadBytes(weights, s), "loading "+a.Name); err != nil {
 		return nil, err
 	}
+	release := func() {}
+	if weights.Changed > 0 {
+		if a.Path, release, err = e.written(ctx, a.Name, weights); err != nil {
+			return nil, err
+		}
+		e.setup.Log.Info("weights were expanded", "tensors", weights.Changed, "model", a.Name)
+	}
+	b := &base{engine: e, plan: p, settings: s, release: release}
 	var m workerkit.Model
-	e.thread.do(func() { m, err = e.load(a, p, s) })
+	e.thread.do(func() {
+		if m, err = b.load(a); err != nil {
+			b.free()
+		}
+	})
 	return m, err
 }
 
@@ -90,27 +107,26 @@ func prefixed(name string, err error) error {
 
 // load has the library load the model and makes the first context, so that what
 // is wrong with either shows here and not in a request.
-func (e *engine) load(a workerkit.Artifact, p plan, s settings) (workerkit.Model, error) {
-	devices, err := e.devices(s)
+func (b *base) load(a workerkit.Artifact) (workerkit.Model, error) {
+	lib := b.engine.lib
+	devices, err := b.engine.devices(b.settings)
 	if err != nil {
 		return nil, err
 	}
 	devices = append(devices, 0) // the list's end
-	params := e.lib.ModelDefaultParams()
+	params := lib.ModelDefaultParams()
 	params.Devices = unsafe.SliceData(devices)
-	params.LoadMode = s.loadMode
-	params.NGPULayers = s.gpuLayers
-	e.log.begin()
-	handle := e.lib.ModelLoad(a.Path, params)
+	params.LoadMode = b.settings.loadMode
+	params.NGPULayers = b.settings.gpuLayers
+	b.engine.log.begin()
+	b.model = lib.ModelLoad(a.Path, params)
 	runtime.KeepAlive(devices)
-	if handle == 0 {
-		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, e.log.reason())
+	if b.model == 0 {
+		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, b.engine.log.reason())
 	}
-	b := &base{engine: e, model: handle, plan: p, settings: s, abort: e.lib.NewAbort()}
-	m, err := b.finish()
-	if err != nil {
-		b.free()
-		return nil, err
+	if !b.settings.mapped() {
+		b.releaseFile()
 	}
-	return m, nil
+	b.abort = lib.NewAbort()
+	return b.finish()
 }

@@ -143,7 +143,11 @@ func FuzzPlan(f *testing.F) {
 		if p.maxTokens < 1 || p.maxTokens > maxTrained || p.vocab < 1 || int64(p.vocab) > p.shape.table || p.segmentOffset < 0 {
 			t.Fatalf("%+v", p)
 		}
-		if need := p.loadBytes(file, s); need < fixedBytes || need > 1<<62 {
+		weights, err := p.retype(file, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if need := p.loadBytes(weights, s); need < fixedBytes || need > 1<<62 {
 			t.Fatalf("%+v needs %d bytes", p, need)
 		}
 	})

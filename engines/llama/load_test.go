@@ -140,6 +140,7 @@ func TestRuntimeConfig(t *testing.T) {
 		`{"flash_attention": true}`:                     "flash_attention",
 		`{"kv_type": "q2"}`:                             "kv_type",
 		`{"kv_type": "q8_0", "flash_attention": "off"}`: "needs flash_attention",
+		`{"weights": "q8_0"}`:                           "weights",
 		`{"gpu_layers": -1}`:                            "gpu_layers",
 		`{"mmap": 1}`:                                   "mmap",
 		`{"rpc_servers": ["127.0.0.1:1"]}`:              "rpc_servers",

@@ -19,11 +19,14 @@ const (
 )
 
 // loadBytes estimates what a model takes from LOAD on: its weights and its first
-// context.
-func (p plan) loadBytes(f *gguf.File, s settings) uint64 {
+// context. Weights that are expanded and then read are there twice for a while.
+func (p plan) loadBytes(r *gguf.Retyped, s settings) uint64 {
 	weights := uint64(0)
-	for _, t := range f.Tensors {
+	for _, t := range r.Tensors {
 		weights += uint64(t.Bytes)
+	}
+	if r.Changed > 0 && !s.mapped() {
+		weights *= 2
 	}
 	if p.role == roleGenerator {
 		return weights + p.contextBytes(s, min(s.batchTokens, p.maxTokens), 1)

@@ -14,6 +14,7 @@ const (
 	optThreads        = "threads"
 	optFlashAttention = "flash_attention"
 	optGELU           = "gelu"
+	optWeights        = "weights"
 	optKVType         = "kv_type"
 	optGPULayers      = "gpu_layers"
 	optMainGPU        = "main_gpu"
@@ -61,6 +62,14 @@ const (
 	geluTanh = "tanh"
 )
 
+// The values of weights.
+const (
+	weightsAuto = "auto"
+	weightsFile = "file"
+	weightsF16  = "f16"
+	weightsF32  = "f32"
+)
+
 // options is the table of runtime_config's members.
 func options() []workerkit.Option {
 	return []workerkit.Option{
@@ -84,6 +93,10 @@ func options() []workerkit.Option {
 		{
 			Name: optGELU, Kind: workerkit.KindEnum, Enum: []string{geluAuto, geluErf, geluTanh}, Default: geluAuto,
 			Help: "How GELU is computed: erf is exact, tanh is the approximation that llama.cpp uses for every model, some percent faster. Auto is what the architecture was trained with: erf for BERT and its kin.",
+		},
+		{
+			Name: optWeights, Kind: workerkit.KindEnum, Enum: []string{weightsAuto, weightsFile, weightsF16, weightsF32}, Default: weightsAuto,
+			Help: "The type in which quantised weights are multiplied. With file, llama.cpp rounds the inputs of each product to 8 bits as well; f16 and f32 expand the weights at LOAD, and take the memory of such a model. Auto is f16 for encoders and file for all others.",
 		},
 		{
 			Name: optKVType, Kind: workerkit.KindEnum, Enum: []string{"f16", "f32", "bf16", "q8_0"}, Default: "f16",
@@ -122,11 +135,17 @@ type settings struct {
 	threads       int32
 	flash         int32
 	gelu          string
+	weights       string
 	kvType        string
 	gpuLayers     int32 // -1 for all
 	mainGPU       int32 // -1 for all of them
 	loadMode      capi.LoadMode
 	rpcServers    []string
+}
+
+// mapped says whether the weights stay in the file's own memory.
+func (s settings) mapped() bool {
+	return s.loadMode == capi.LoadMmap || s.loadMode == capi.LoadMmapMlock
 }
 
 func newSettings(c workerkit.Config) (settings, error) {
@@ -136,6 +155,7 @@ func newSettings(c workerkit.Config) (settings, error) {
 		threads:       int32(c.Int(optThreads)),
 		flash:         flashModes[c.String(optFlashAttention)],
 		gelu:          c.String(optGELU),
+		weights:       c.String(optWeights),
 		kvType:        c.String(optKVType),
 		gpuLayers:     -1,
 		mainGPU:       -1,

@@ -43,7 +43,7 @@ func rerank(t *testing.T, m workerkit.Model, query []int32, docs ...[]int32) []f
 // TestScores holds the whole of a cross-encoder to its reference: pooler, tanh,
 // classifier and the second segment, which llama.cpp itself has not.
 func TestScores(t *testing.T) {
-	for name, tolerance := range map[string]float64{"minilm-reranker-gguf-f32": 1e-4, "minilm-reranker-gguf-q8_0": 3e-2} {
+	for name, tolerance := range map[string]float64{"minilm-reranker-gguf-f32": 1e-4, "minilm-reranker-gguf-q8_0": 1.2e-2} {
 		m := loadAsset(t, name, "")
 		if d := m.Describe(); d.VocabSize != 30522 || d.MaxTokens != 512 || d.Dims != 0 || d.Poolings != nil {
 			t.Errorf("%s: %+v", name, d)

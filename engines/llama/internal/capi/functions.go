@@ -30,6 +30,9 @@ type Functions struct {
 	GetUnaryOp  func(*TensorHead) int32                           `lib:"ggml-base" c:"ggml_get_unary_op"`
 	GetGLUOp    func(*TensorHead) int32                           `lib:"ggml-base" c:"ggml_get_glu_op"`
 
+	GetTypeTraits func(typ uint32) *TypeTraits                `lib:"ggml-base" c:"ggml_get_type_traits"`
+	FP32ToFP16Row func(src *float32, dst *byte, values int64) `lib:"ggml-base" c:"ggml_fp32_to_fp16_row"`
+
 	BackendLoad func(path string) Reg `lib:"ggml" c:"ggml_backend_load"`
 	RegCount    func() uint64         `lib:"ggml" c:"ggml_backend_reg_count"`
 	RegGet      func(uint64) Reg      `lib:"ggml" c:"ggml_backend_reg_get"`

@@ -14,6 +14,7 @@ type File struct {
 	Size       int64 // of the whole file, bytes
 
 	r      io.ReaderAt
+	align  int64 // of the tensors' data
 	values map[string]value
 	byName map[string]int
 }
@@ -25,6 +26,8 @@ type Tensor struct {
 	Dims   []int64 // the row's length first, as ggml has it
 	Offset int64   // from the beginning of the file
 	Bytes  int64
+
+	typeAt int64 // where the header names the type, and behind it the offset
 }
 
 // value is a scalar, or where an array stands.

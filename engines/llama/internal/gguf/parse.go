@@ -46,7 +46,8 @@ func Parse(r io.ReaderAt, size int64) (*File, error) {
 			return nil, err
 		}
 	}
-	return f, f.place(pad(d.at, align), align)
+	f.align = align
+	return f, f.place(pad(d.at, align))
 }
 
 func preamble(d *decoder) (nTensors, nPairs uint64, err error) {
@@ -110,6 +111,7 @@ func (f *File) tensor(d *decoder) error {
 		}
 		t.Dims[i] = int64(v)
 	}
+	t.typeAt = d.at
 	kind, err := d.u32(name)
 	if err != nil {
 		return err
@@ -155,7 +157,7 @@ func (t Tensor) bytes(limit int64) (int64, error) {
 
 // place checks that the tensors stand one after another behind the header, each
 // at the next multiple of the alignment, and end inside the file.
-func (f *File) place(start, align int64) error {
+func (f *File) place(start int64) error {
 	f.DataOffset = start
 	due := int64(0)
 	for i := range f.Tensors {
@@ -167,7 +169,7 @@ func (f *File) place(start, align int64) error {
 		if t.Bytes > f.Size-t.Offset {
 			return fmt.Errorf("tensor %s ends at byte %d, the file at %d: it was cut off", t.Name, t.Offset+t.Bytes, f.Size)
 		}
-		due = pad(due+t.Bytes, align)
+		due = pad(due+t.Bytes, f.align)
 	}
 	return nil
 }

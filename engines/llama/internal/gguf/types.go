@@ -39,6 +39,12 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
+// Block is how many elements of the type stand in how many bytes.
+func (t Type) Block() (elements, bytes int64) { return layouts[t].block, layouts[t].size }
+
+// Quantized says whether the type holds blocks of elements that share a scale.
+func (t Type) Quantized() bool { return layouts[t].block > 1 }
+
 // Kind is the type of a metadata value.
 type Kind uint32
 

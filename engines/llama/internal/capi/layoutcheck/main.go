@@ -19,6 +19,7 @@ func main() {
 		"struct llama_context_params": capi.ContextParams{},
 		"struct llama_batch":          capi.Batch{},
 		"struct ggml_tensor":          capi.TensorHead{}, // its beginning
+		"struct ggml_type_traits":     capi.TypeTraits{},
 	} {
 		t := reflect.TypeOf(s)
 		equal := "=="

@@ -1,0 +1,20 @@
+package llama
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// newCopied keeps the file in memory without a name: nobody else reaches it, no
+// disk is needed, and mapped it is in memory once.
+func (e *engine) newCopied() (*copied, error) {
+	fd, err := unix.MemfdCreate("weights", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, notCopied(fmt.Errorf("memfd_create: %w", err))
+	}
+	path := fmt.Sprintf("/proc/self/fd/%d", fd)
+	f := os.NewFile(uintptr(fd), path)
+	return &copied{Writer: f, finish: func() (string, error) { return path, nil }, release: func() { f.Close() }}, nil
+}
