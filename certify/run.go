@@ -63,6 +63,9 @@ func Run(ctx context.Context, suites []*suite.Suite, o Options) (*Result, error)
 		o.Observer = silent{}
 	}
 	started := time.Now()
+	if info, err := os.Stat(o.Worker); err == nil && info.IsDir() {
+		return nil, &UsageError{o.Worker + " is a directory, the worker's executable is due"}
+	}
 	digest, err := certificate.DigestOf(o.Worker)
 	if err != nil {
 		return nil, &UsageError{err.Error()}
@@ -135,6 +138,9 @@ func plan(suites []*suite.Suite, engine string, o Options) ([]job, error) {
 			if err != nil {
 				return nil, &UsageError{err.Error()}
 			}
+			if err := hasFlippedByte(a, path); err != nil {
+				return nil, err
+			}
 			left = slices.DeleteFunc(left, func(name string) bool { return name == a.Name })
 			judgements, err := judgements(s, a, o)
 			if err != nil {
@@ -154,6 +160,22 @@ func plan(suites []*suite.Suite, engine string, o Options) ([]job, error) {
 		return nil, &UsageError{fmt.Sprintf("no suite given has the artifact %s for the engine %q", strings.Join(left, ", "), engine)}
 	}
 	return jobs, nil
+}
+
+// hasFlippedByte wants the byte that a control changes to be in the artifact's file.
+func hasFlippedByte(a suite.Artifact, path string) error {
+	f := a.FlippedByte
+	if f == nil {
+		return nil
+	}
+	info, err := os.Stat(filepath.Join(path, filepath.FromSlash(f.File)))
+	if err != nil {
+		return &UsageError{err.Error()}
+	}
+	if f.Offset >= info.Size() {
+		return &UsageError{fmt.Sprintf("flipped_byte of %s is byte %d, %s has %d: the suite or the file is another's", a.Name, f.Offset, path, info.Size())}
+	}
+	return nil
 }
 
 // judgements reads what people said, where a gate of the artifact is about it.

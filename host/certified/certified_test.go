@@ -139,6 +139,9 @@ func TestOnlyWhatIsCertifiedIsLoaded(t *testing.T) {
 			c.Artifact.Requested = []byte(`{"dims":4,"pooling":"mean"}`)
 		}},
 		{name: "another config", ask: func(m *host.LoadRequest) { m.Config = map[string]any{"pooling": "cls"} }, want: []string{`runtime_config: certified is {"pooling":"mean"}, here is {"pooling":"cls"}`}},
+		{name: "a number that a float64 rounds to the same", ask: func(m *host.LoadRequest) { m.Config = map[string]any{"dims": 9007199254740993} }, change: func(c *certificate.Certificate) {
+			c.Artifact.Requested = []byte(`{"dims":9007199254740992}`)
+		}, want: []string{"runtime_config: certified is {\"dims\":9007199254740992}, here is {\"dims\":9007199254740993}"}},
 		{name: "a free member", ask: func(m *host.LoadRequest) { m.Config = map[string]any{"pooling": "mean", "vocab_size": 900} }, free: []string{"vocab_size"}},
 		{name: "another artifact", change: func(c *certificate.Certificate) { c.Artifact.Digest = other("a") }, want: []string{"none of the 1 in ", "is for this artifact", "certify run SUITE --worker "}},
 		{name: "another worker", change: func(c *certificate.Certificate) { c.Worker.Digest = other("b") }, want: []string{"x.certificate.json: worker: certified is sha256:bbbb", "Use what was certified"}},
