@@ -1,6 +1,7 @@
 package llama
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -10,7 +11,12 @@ import (
 // newCopied keeps the file in memory without a name: nobody else reaches it, no
 // disk is needed, and mapped it is in memory once.
 func (e *engine) newCopied() (*copied, error) {
-	fd, err := unix.MemfdCreate("weights", unix.MFD_CLOEXEC)
+	// A system may demand that such files say that they are no programs; before Linux
+	// 6.3 none could.
+	fd, err := unix.MemfdCreate("weights", unix.MFD_CLOEXEC|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		fd, err = unix.MemfdCreate("weights", unix.MFD_CLOEXEC)
+	}
 	if err != nil {
 		return nil, notCopied(fmt.Errorf("memfd_create: %w", err))
 	}
