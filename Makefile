@@ -108,7 +108,9 @@ docs: ## Write docs/configuration.md from the tables that decode runtime_config.
 	SYNAPSE_UPDATE_DOCS=1 $(GO) test -count 1 -p 1 -run '^TestConfigurationIsDocumented$$' ./engines/...
 
 chaos: assets build ## 10,000 seeded faults in real workers (SEED=n to repeat, ARGS for the rest).
-	$(GO) run ./cmd/chaos --seed $(or $(SEED),0) --onnx bin/worker-onnx --model "$$($(ASSETS) path minilm-onnx-f32)" $(ARGS)
+	$(GO) run ./cmd/chaos --seed $(or $(SEED),0) \
+		--engine "onnx=bin/worker-onnx=$$($(ASSETS) path minilm-onnx-f32)" \
+		--engine "gguf=bin/worker-llama=$$($(ASSETS) path minilm-gguf-q8_0)" $(ARGS)
 
 clean: ## Remove what was built; fetched assets stay (rm -rf .assets).
 	rm -rf bin out dist

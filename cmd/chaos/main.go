@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -23,13 +24,12 @@ import (
 )
 
 type flags struct {
-	Seed     uint64 `help:"Seed of the campaign; 0 for one made of the time." default:"0"`
-	Faults   int    `help:"How many faults." default:"10000"`
-	Only     int    `help:"Run this fault of the seed alone." default:"-1"`
-	Parallel int    `help:"How many at once." default:"16"`
-	Fake     string `help:"The worker-fake binary." default:"bin/worker-fake"`
-	Onnx     string `help:"A worker-onnx binary, to have real engines killed too." optional:""`
-	Model    string `help:"The ONNX model that it loads." optional:""`
+	Seed     uint64   `help:"Seed of the campaign; 0 for one made of the time." default:"0"`
+	Faults   int      `help:"How many faults." default:"10000"`
+	Only     int      `help:"Run this fault of the seed alone." default:"-1"`
+	Parallel int      `help:"How many at once." default:"16"`
+	Fake     string   `help:"The worker-fake binary." default:"bin/worker-fake"`
+	Engine   []string `help:"A worker of a real engine, to be killed too, and the embedding model that it loads." placeholder:"FORMAT=WORKER=MODEL" sep:"none"`
 }
 
 func main() {
@@ -58,8 +58,8 @@ func run(f flags) (bool, error) {
 	if c.Seed == 0 {
 		c.Seed = uint64(time.Now().UnixNano())
 	}
-	if f.Onnx != "" {
-		e, err := onnx(f)
+	for _, text := range f.Engine {
+		e, err := engine(text)
 		if err != nil {
 			return false, err
 		}
@@ -76,11 +76,16 @@ func run(f flags) (bool, error) {
 	return r.OK(), nil
 }
 
-// onnx is the real engine of the campaign.
-func onnx(f flags) (chaos.Engine, error) {
-	model, err := os.Open(f.Model)
+// engine reads a value of --engine.
+func engine(text string) (chaos.Engine, error) {
+	parts := strings.Split(text, "=")
+	if len(parts) != 3 {
+		return chaos.Engine{}, fmt.Errorf("--engine %s: FORMAT=WORKER=MODEL is due", text)
+	}
+	format, worker, path := parts[0], parts[1], parts[2]
+	model, err := os.Open(path)
 	if err != nil {
-		return chaos.Engine{}, fmt.Errorf("--model: %w", err)
+		return chaos.Engine{}, fmt.Errorf("--engine: %w", err)
 	}
 	defer model.Close()
 	digest, err := protocol.FileDigest(model)
@@ -88,8 +93,9 @@ func onnx(f flags) (chaos.Engine, error) {
 		return chaos.Engine{}, err
 	}
 	return chaos.Engine{
-		Name:  "onnx",
-		Spec:  host.Spec{Path: f.Onnx},
-		Model: host.LoadRequest{Path: f.Model, Digest: digest, Format: "onnx"},
+		Name: format,
+		Spec: host.Spec{Path: worker},
+		// Sixteen at once on a few cores: a second thread of each would only wait.
+		Model: host.LoadRequest{Path: path, Digest: digest, Format: format, Config: map[string]any{"threads": 1}},
 	}, nil
 }
