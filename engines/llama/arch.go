@@ -1,26 +1,34 @@
 package llama
 
+import (
+	"fmt"
+	"slices"
+
+	"github.com/synapse-module/workers/engines/llama/internal/gguf"
+)
+
 // encoders are the architectures that llama.cpp runs as encoders: without a KV
 // cache, every token sees every other.
 var encoders = map[string]bool{
-	"bert": true, "nomic-bert": true, "nomic-bert-moe": true, "jina-bert-v2": true, "jina-bert-v3": true,
-	"modern-bert": true, "neo-bert": true, "eurobert": true, "gemma-embedding": true,
+	"bert": true, "nomic-bert": true, "jina-bert-v2": true, "jina-bert-v3": true,
+	"modern-bert": true, "eurobert": true, "gemma-embedding": true,
 }
 
 // erfGELU are the architectures whose models were trained with the exact GELU, by
 // the error function. llama.cpp computes the tanh approximation for all: for the
 // others it is right (Gemma, GPT-2, Phi, Falcon), or they have none (SwiGLU).
-var erfGELU = map[string]bool{
-	"bert": true, "nomic-bert-moe": true, "jina-bert-v2": true, "jina-bert-v3": true, "modern-bert": true,
-}
+var erfGELU = map[string]bool{"bert": true, "jina-bert-v2": true, "jina-bert-v3": true, "modern-bert": true}
 
 // rankers are the architectures whose graphs end in the ranking head of the
 // model that they were converted from: a dense layer and then one score.
-var rankers = map[string]bool{"bert": true, "modern-bert": true, "neo-bert": true}
+var rankers = map[string]bool{"bert": true, "modern-bert": true}
 
-// refused are architectures that the library loads and this engine cannot drive:
-// with a separate decoder, that generate by diffusion, or whose input is no text.
+// refused are architectures that the library loads and this engine does not run:
+// with a separate decoder, that generate by diffusion, whose input is no text, or
+// of which llama.cpp computes something else than their reference (arch_test.go).
 var refused = map[string]string{
+	"nomic-bert-moe":   "conversion leaves out the bias behind its experts, and llama.cpp has no place for it, so its vectors are not the model's; use an ONNX export",
+	"neo-bert":         "llama.cpp takes its heads' queries, keys and values apart in another order than converters write them, so its vectors have nothing to do with the model's; use an ONNX export",
 	"t5":               "it is an encoder with a decoder",
 	"t5encoder":        "it is the encoder of a translation model",
 	"dream":            "it generates by diffusion",
@@ -40,6 +48,43 @@ var refused = map[string]string{
 // to do with the model's.
 var denseAfterPooling = map[string][]string{
 	"gemma-embedding": {"dense_2.weight", "dense_3.weight"},
+}
+
+// needed are the keys, in the architecture's namespace, for which llama.cpp has a
+// default that is not the model's.
+var needed = map[string][]string{
+	"nomic-bert":      {"rope.freq_base"},
+	"jina-bert-v3":    {"rope.freq_base"},
+	"eurobert":        {"rope.freq_base"},
+	"gemma-embedding": {"rope.freq_base"},
+	"modern-bert":     {"rope.freq_base", "attention.sliding_window"},
+}
+
+// gatedBy are the activations of ModernBERT's feed-forward layers that llama.cpp
+// knows. For any other it computes the GELU.
+var gatedBy = []string{"", "gelu", "silu"}
+
+// checkArchitecture refuses what the library computes, without a word, as another
+// model than the file's.
+func (p *plan) checkArchitecture(f *gguf.File) error {
+	for _, name := range needed[p.arch] {
+		if key := p.arch + "." + name; !f.Has(key) {
+			return fmt.Errorf("%s is missing, and what llama.cpp takes in its place is not what this model was trained with: convert it with a newer converter", key)
+		}
+	}
+	switch p.arch {
+	case "modern-bert":
+		key := p.arch + ".hidden_activation"
+		if act := f.Text(key); !slices.Contains(gatedBy, act) {
+			return fmt.Errorf("%s is %.64q; llama.cpp knows gelu and silu, and would compute the first", key, act)
+		}
+	case "jina-bert-v2":
+		_, normed := f.Tensor("blk.0.attn_q_norm.weight")
+		if _, split := f.Tensor("blk.0.ffn_gate.weight"); normed && !split {
+			return fmt.Errorf("the gate of its feed-forward layers (blk.0.ffn_up) is joined to the value in the order of jina-embeddings-v2-base-code, which llama.cpp takes for the other order: use a conversion with blk.0.ffn_gate, or an ONNX export")
+		}
+	}
+	return nil
 }
 
 // segmentKey is the metadata key of files of our converter that hold the word

@@ -34,6 +34,7 @@ type plan struct {
 
 	layout        pairs.Layout // roleReranker
 	segmentOffset int32        // roleReranker: added to ids of the second segment; 0 for none
+	headOfFirst   bool         // roleReranker: ModernBERT's head takes the first token, not the mean
 }
 
 // shape is what decides the memory that a model needs.
@@ -85,7 +86,7 @@ func (p *plan) read(f *gguf.File) error {
 		return fmt.Errorf("the architecture %q cannot be run by this worker: %s", p.arch, why)
 	}
 	p.encoder = encoders[p.arch]
-	for _, read := range []func(*gguf.File) error{p.readShape, p.checkEpsilons, p.readVocabulary, p.readRole} {
+	for _, read := range []func(*gguf.File) error{p.readShape, p.checkEpsilons, p.readVocabulary, p.readRole, p.checkArchitecture} {
 		if err := read(f); err != nil {
 			return err
 		}
@@ -247,6 +248,10 @@ func (p *plan) readRole(f *gguf.File) error {
 		p.role = roleReranker
 		return p.readRanking(f)
 	case filePoolingNone, -1:
+		if p.hasHead(f) {
+			p.role = roleReranker
+			return p.readRanking(f)
+		}
 		p.role = roleGenerator
 		if p.encoder {
 			p.role, p.poolings = roleEmbedder, all

@@ -12,6 +12,28 @@ import (
 // has one.
 const maxLabels = 64
 
+// hasHead says whether a file that declares no pooling ranks, as converters write
+// rerankers: an encoder with a head of one score. One of several labels classifies.
+func (p *plan) hasHead(f *gguf.File) bool {
+	out, ok := f.Tensor(headOutput)
+	return ok && rankers[p.arch] && scores(out) == 1
+}
+
+// scores is how many values a head gives.
+func scores(out gguf.Tensor) int64 {
+	if len(out.Dims) < 2 {
+		return 1
+	}
+	return out.Dims[1]
+}
+
+// The tensors of a ranking head.
+const (
+	headDense  = "cls.weight"
+	headNorm   = "cls.norm.weight" // ModernBERT's
+	headOutput = "cls.output.weight"
+)
+
 // readRanking holds a file that calls itself a reranker to what a reranker is.
 // The library itself computes a number from any file: without a head it returns
 // the first value of the hidden state.
@@ -19,22 +41,48 @@ func (p *plan) readRanking(f *gguf.File) error {
 	if !rankers[p.arch] {
 		return fmt.Errorf("it declares to be a reranker, but how %q ranks is not computed faithfully by llama.cpp (a chat template and two tokens' logits, or a head that it does not know)", p.arch)
 	}
-	for _, name := range []string{"cls.weight", "cls.output.weight"} {
+	for _, name := range []string{headDense, headOutput} {
 		if _, ok := f.Tensor(name); !ok {
-			return fmt.Errorf("it declares to be a reranker, but %s is missing: stock converters drop BERT's pooler, without which the scores mean nothing; convert the model with tools/gguf/convert.py", name)
+			return fmt.Errorf("it is a reranker, but %s is missing: stock converters drop BERT's pooler, without which the scores mean nothing; convert the model with tools/gguf/convert.py", name)
+		}
+	}
+	if p.arch == "modern-bert" {
+		if err := p.readModernHead(f); err != nil {
+			return err
 		}
 	}
 	labels, err := f.Strings(p.arch+".classifier.output_labels", maxLabels)
 	if err != nil {
 		return err
 	}
-	if out, _ := f.Tensor("cls.output.weight"); len(labels) > 1 || (len(out.Dims) > 1 && out.Dims[1] != 1) {
+	if out, _ := f.Tensor(headOutput); len(labels) > 1 || scores(out) != 1 {
 		return fmt.Errorf("its classifier has several labels %q, a reranker has one score", labels)
 	}
 	if err := p.readSegments(f); err != nil {
 		return err
 	}
 	return p.readLayout(f)
+}
+
+// readModernHead reads which states ModernBERT's head takes. llama.cpp takes the
+// mean of all where the file does not say, and versions before 0.5 always do.
+func (p *plan) readModernHead(f *gguf.File) error {
+	if _, ok := f.Tensor(headNorm); !ok {
+		return fmt.Errorf("it is a reranker, but %s is missing", headNorm)
+	}
+	key := p.arch + ".classifier.pooling_type"
+	pooling, err := f.Int(key, -1)
+	if err != nil {
+		return err
+	}
+	switch pooling {
+	case filePoolingMean:
+	case filePoolingCLS:
+		p.headOfFirst = true
+	default:
+		return fmt.Errorf("%s is missing or neither %d (mean) nor %d (first token): without it llama.cpp takes the mean, whatever the checkpoint's classifier_pooling says: convert the model with a newer converter", key, filePoolingMean, filePoolingCLS)
+	}
+	return nil
 }
 
 // readLayout takes the special tokens of a pair from the tokenizer's metadata.

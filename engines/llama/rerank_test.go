@@ -126,3 +126,60 @@ func TestWhatIsNoFaithfulRerankerIsRefused(t *testing.T) {
 	_, err := loadFile(t, asset(t, "minilm-reranker-one-segment-gguf"), "")
 	wantCode(t, err, protocol.CodeArtifactInvalid, "two segments", "--segments")
 }
+
+// TestRerankersByTheirHead: converters write no pooling for rerankers. A head of
+// several labels is a classifier's, whose encoder embeds.
+func TestRerankersByTheirHead(t *testing.T) {
+	ranker := tinyReranker()
+	declared, err := loadBytes(t, ranker.file.Bytes(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranker.unset("bert.pooling_type")
+	m, err := loadBytes(t, ranker.file.Bytes(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	query, doc := []int32{5, 6}, []int32{7, 8, 9}
+	if want, got := rerank(t, declared, query, doc), rerank(t, m, query, doc); !slices.Equal(want, got) {
+		t.Errorf("%v, with the pooling declared %v", got, want)
+	}
+	ranker.drop("cls.weight", "cls.bias")
+	_, err = loadBytes(t, ranker.file.Bytes(), "")
+	wantCode(t, err, protocol.CodeArtifactInvalid, "cls.weight is missing")
+
+	classifier := tinyBERT()
+	classifier.unset("bert.pooling_type")
+	classifier.set("bert.classifier.output_labels", []string{"a", "b", "c"})
+	classifier.linear("cls", tinyEmbd, tinyEmbd)
+	classifier.linear("cls.output", tinyEmbd, 3)
+	if m, err = loadBytes(t, classifier.file.Bytes(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if d := m.Describe(); d.Dims != tinyEmbd || d.DefaultPooling != "" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestWhatAModernBERTRerankerMustSay: its head takes the mean or the first token.
+func TestWhatAModernBERTRerankerMustSay(t *testing.T) {
+	modern := func(change func(*tinyModel)) []byte {
+		m := tinyReranker()
+		rename(m, "modern-bert")
+		for _, name := range needed["modern-bert"] {
+			m.set("modern-bert."+name, uint32(16))
+		}
+		m.set("modern-bert.classifier.pooling_type", uint32(1))
+		m.tensor("cls.norm.weight", tinyEmbd)
+		change(m)
+		return m.file.Bytes()
+	}
+	for want, change := range map[string]func(*tinyModel){
+		"cls.norm.weight is missing":           func(m *tinyModel) { m.drop("cls.norm.weight") },
+		"classifier.pooling_type is missing":   func(m *tinyModel) { m.unset("modern-bert.classifier.pooling_type") },
+		"neither 1 (mean) nor 2 (first token)": func(m *tinyModel) { m.set("modern-bert.classifier.pooling_type", uint32(3)) },
+	} {
+		_, err := loadBytes(t, modern(change), "")
+		wantCode(t, err, protocol.CodeArtifactInvalid, want)
+	}
+}

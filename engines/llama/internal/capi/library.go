@@ -15,6 +15,10 @@ import (
 // package.
 var Versions = []string{"0.4.0-dev", "0.5.0-dev"}
 
+// ReadsHeadPooling says whether this version reads from a ModernBERT reranker's
+// file which states its head takes. Others give it the mean of all.
+func (l *Library) ReadsHeadPooling() bool { return l.LlamaCPP != "0.4.0-dev" }
+
 // Library is llama.cpp in this process.
 type Library struct {
 	Functions

@@ -1,0 +1,167 @@
+"""Records tiny models of every architecture that worker-llama embeds and ranks with, and what they compute.
+
+    python record_architectures.py OUT_DIR [NAME...]
+
+Writes NAME.gguf.zst and NAME.json for each of architectures.py. The reference is torch in float64 with eager
+attention, one row at a time; the weights are the file's, exactly.
+"""
+
+import argparse
+import json
+import pathlib
+import tempfile
+import zlib
+
+import dataset
+import gguf
+import numpy
+import torch
+from architectures import ARCHITECTURES, VOCABULARY, WINDOW, drawn
+
+# One token, fewer and more than llama.cpp's tile of 64, and several windows of local attention.
+LENGTHS = (1, 2, 9, 2 * WINDOW + 5, 64, 101)
+PAIRS = ((3, 5), (7, 1), (12, 60))  # ids of the query and of the document
+SPECIAL = 4
+FIRST, PAD, LAST, UNKNOWN = range(SPECIAL)  # as XLM-RoBERTa, which counts no position for its padding
+POOLINGS = {
+    "mean": (gguf.PoolingType.MEAN, lambda states: states.mean(0)),
+    "cls": (gguf.PoolingType.CLS, lambda states: states[0]),
+    "last": (gguf.PoolingType.LAST, lambda states: states[-1]),
+}
+DIGITS = 9  # significant ones: more than float32 has
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("names", nargs="*")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for make in ARCHITECTURES:
+        tiny = make()
+        if arguments.names and tiny.name not in arguments.names:
+            continue
+        drawn(tiny.model, seed=zlib.crc32(tiny.name.encode()))
+        if hasattr(tiny.model.config, "_attn_implementation"):
+            tiny.model.config._attn_implementation = "eager"
+        record = _scores(tiny) if tiny.ranks else _vectors(tiny)
+        data = _gguf(tiny)
+        dataset.compress(arguments.out / f"{tiny.name}.gguf.zst", data)
+        (arguments.out / f"{tiny.name}.json").write_text(_json(record))
+        size = (arguments.out / f"{tiny.name}.gguf.zst").stat().st_size
+        print(f"{tiny.name}: {len(data)} bytes, {size} compressed")
+
+
+def _ids(draw, length):
+    return torch.randint(SPECIAL, VOCABULARY, (length,), generator=draw).tolist()
+
+
+def _vectors(tiny):
+    draw = torch.Generator().manual_seed(1)
+    tiny.model.double()
+    rows = []
+    for length in LENGTHS:
+        ids = _ids(draw, length)
+        with torch.no_grad():
+            states = tiny.model(input_ids=torch.tensor([ids])).last_hidden_state[0]
+            vectors = {name: POOLINGS[name][1](states) for name in tiny.poolings}
+            if tiny.head:
+                vectors = {name: tiny.head(vector) for name, vector in vectors.items()}
+        rows.append({"ids": ids, "vectors": {name: vector.tolist() for name, vector in vectors.items()}})
+    tiny.model.float()
+    return {"pooling": tiny.poolings[0], "activation": _activation(tiny), "rows": rows}
+
+
+def _scores(tiny):
+    draw = torch.Generator().manual_seed(1)
+    tiny.model.double()
+    pairs = []
+    between = [LAST, LAST] if tiny.tokenizer == "t5" else [LAST]
+    for lengths in PAIRS:
+        query, document = (_ids(draw, length) for length in lengths)
+        row = [FIRST, *query, *between, *document, LAST]
+        with torch.no_grad():
+            logits = tiny.model(input_ids=torch.tensor([row])).logits[0]
+        pairs.append({"query": query, "document": document, "score": logits.item()})
+    tiny.model.float()
+    return {"pooling": "rank", "activation": _activation(tiny), "pairs": pairs}
+
+
+def _activation(tiny):
+    """Returns what the reference's feed-forward layers go through, by transformers' name."""
+    config = tiny.model.config
+    return getattr(config, "hidden_activation", None) or config.hidden_act
+
+
+def _gguf(tiny):
+    """Returns the bytes of the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "model.gguf"
+        writer = gguf.GGUFWriter(path, tiny.architecture)
+        writer.add_type(gguf.GGUFType.MODEL)
+        for key, value in tiny.keys.items():
+            _add(writer, f"{tiny.architecture}.{key}", value)
+        if tiny.ranks:  # without a pooling, as converters write them
+            writer.add_classifier_output_labels(["LABEL_0"])
+        else:
+            writer.add_pooling_type(POOLINGS[tiny.poolings[0]][0])
+        _add_vocabulary(writer, tiny)
+        for name, values in tiny.gguf_tensors():
+            writer.add_tensor(name, numpy.ascontiguousarray(values))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path.read_bytes()
+
+
+def _add(writer, key, value):
+    if key.endswith("classifier.pooling_type"):
+        value = int(POOLINGS[value][0])
+    add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    add[type(value)](key, value)
+
+
+def _add_vocabulary(writer, tiny):
+    """Adds tokens that stand for nothing: rows are given as ids."""
+    tokens = ["<s>", "<pad>", "</s>", "<unk>"] + [f"\u2581{i}" for i in range(SPECIAL, VOCABULARY)]
+    types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.UNKNOWN] + [gguf.TokenType.NORMAL] * (VOCABULARY - SPECIAL)
+    writer.add_tokenizer_model(tiny.tokenizer)
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    if tiny.tokenizer in ("t5", "llama"):
+        writer.add_token_scores([0.0] * VOCABULARY)
+    if tiny.tokenizer == "gpt2":
+        writer.add_tokenizer_pre("default")
+        writer.add_token_merges(["\u2581 4"])
+    writer.add_bos_token_id(FIRST)
+    writer.add_eos_token_id(LAST)
+    writer.add_sep_token_id(LAST)
+    writer.add_unk_token_id(UNKNOWN)
+    writer.add_pad_token_id(PAD)
+    for key, value in tiny.tokenizer_keys.items():
+        _add(writer, f"tokenizer.ggml.{key}", value)
+
+
+def _json(record):
+    """Returns the record with one row a line."""
+    kind = "pairs" if "pairs" in record else "rows"
+    lines = ",\n".join(json.dumps(_rounded(row), separators=(",", ":")) for row in record[kind])
+    rest = ",".join(f'"{key}":{json.dumps(value)}' for key, value in record.items() if key != kind)
+    return f'{{{rest},"{kind}":[\n{lines}\n]}}\n'
+
+
+def _rounded(value):
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, list):
+        return [_rounded(x) for x in value]
+    if isinstance(value, dict):
+        return {key: _rounded(x) for key, x in value.items()}
+    return value
+
+
+if __name__ == "__main__":
+    main()
