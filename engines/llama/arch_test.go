@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -194,6 +195,9 @@ func (r tinyReference) compare(t *testing.T, m workerkit.Model) (off, cos float6
 	for _, pair := range r.Pairs {
 		got := float64(rerank(t, m, pair.Query, pair.Document)[0])
 		off = max(off, math.Abs(got-pair.Score))
+		if row := m.(*reranker).rows[0]; pair.Row != nil && !slices.Equal(row, pair.Row) {
+			t.Errorf("the row is %v, want %v", row, pair.Row)
+		}
 	}
 	all := make([][]int32, len(r.Rows))
 	for i, row := range r.Rows {

@@ -43,14 +43,7 @@ func (b *base) finish() (workerkit.Model, error) {
 	case roleGenerator:
 		return newGenerator(b)
 	case roleReranker:
-		if n := lib.ModelNClsOut(b.model); n != 1 {
-			return nil, workerkit.ArtifactInvalid("llama.cpp reads a classifier of %d labels, a reranker has one score", n)
-		}
-		if b.plan.headOfFirst && !lib.ReadsHeadPooling() {
-			return nil, workerkit.ArtifactInvalid("its head takes the first token's state, and llama.cpp %s would give it the mean of all: run it with the libraries of `make llama-libs` (0.5 and later)", lib.LlamaCPP)
-		}
-		_, err := b.context(capi.PoolingRank, b.settings.batchTokens)
-		return &reranker{base: b}, err
+		return newReranker(b)
 	}
 	first := capi.PoolingMean // where the file names none, to see that the model computes
 	if b.plan.pooling != "" {

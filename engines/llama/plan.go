@@ -34,6 +34,7 @@ type plan struct {
 
 	layout        pairs.Layout // roleReranker
 	segmentOffset int32        // roleReranker: added to ids of the second segment; 0 for none
+	template      *template    // roleReranker: nil for one with a head
 	headOfFirst   bool         // roleReranker: ModernBERT's head takes the first token, not the mean
 }
 

@@ -38,6 +38,9 @@ const (
 // The library itself computes a number from any file: without a head it returns
 // the first value of the hidden state.
 func (p *plan) readRanking(f *gguf.File) error {
+	if templated[p.arch] {
+		return p.readTemplate(f)
+	}
 	if !rankers[p.arch] {
 		return fmt.Errorf("it declares to be a reranker, but how %q ranks is not computed faithfully by llama.cpp (a chat template and two tokens' logits, or a head that it does not know)", p.arch)
 	}

@@ -17,6 +17,7 @@ type scoredPair struct {
 	Query, Document []int32
 	Score           float64 `json:"score"`
 	OneSegment      float64 `json:"one_segment"`
+	Row             []int32 // the whole pair, of a reranker by template
 }
 
 func scoredPairs(t *testing.T) (pairs []scoredPair) {

@@ -1,6 +1,11 @@
 package llama
 
-import "github.com/synapse-module/workers/engines/llama/internal/capi"
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/synapse-module/workers/engines/llama/internal/capi"
+)
 
 // vocabulary knows the text of each token, as far as it was asked for it. It is
 // a [greedy.Vocabulary].
@@ -51,13 +56,37 @@ func (v *vocabulary) Piece(token int32) []byte {
 		return nil
 	}
 	if v.pieces[token] == nil {
-		buf := make([]byte, maxPiece)
-		n := v.lib.TokenToPiece(v.handle, token, &buf[0], int32(len(buf)), 0, false)
-		if n < 0 {
-			buf = make([]byte, -n)
-			n = v.lib.TokenToPiece(v.handle, token, &buf[0], int32(len(buf)), 0, false)
-		}
-		v.pieces[token] = buf[:max(n, 0)]
+		v.pieces[token] = v.spell(token, false)
 	}
 	return v.pieces[token]
+}
+
+// spell is a token's text; that of a special one only if special is set.
+func (v *vocabulary) spell(token int32, special bool) []byte {
+	buf := make([]byte, maxPiece)
+	n := v.lib.TokenToPiece(v.handle, token, &buf[0], int32(len(buf)), 0, special)
+	if n < 0 {
+		buf = make([]byte, -n)
+		n = v.lib.TokenToPiece(v.handle, token, &buf[0], int32(len(buf)), 0, special)
+	}
+	return buf[:max(n, 0)]
+}
+
+// tokens are those of a text, in which special tokens are spelled. The error is of
+// a vocabulary that has none for a part of it.
+func (v *vocabulary) tokens(text string) ([]int32, error) {
+	ids := make([]int32, len(text)) // no token stands for less than a byte
+	n := v.lib.Tokenize(v.handle, text, int32(len(text)), unsafe.SliceData(ids), int32(len(ids)), false, true)
+	if n <= 0 {
+		return nil, fmt.Errorf("llama.cpp makes no tokens of %.64q", text)
+	}
+	ids = ids[:n]
+	var back []byte
+	for _, id := range ids {
+		back = append(back, v.spell(id, true)...)
+	}
+	if string(back) != text {
+		return nil, fmt.Errorf("the vocabulary cannot spell %.64q", text)
+	}
+	return ids, nil
 }

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 import transformers
 from own_encoders import Config, JinaBertV2, NeoBERT, NomicBertMoE
+from qwen3_reranker import Tokens
 
 VOCABULARY = 96
 POSITIONS = 128
@@ -39,6 +40,7 @@ class Tiny:
     tokenizer_keys: dict = dataclasses.field(default_factory=dict)
     head: Callable | None = None  # of the pooled vector, an embedder's own
     ranks: bool = False
+    tokens: Tokens | None = None  # of a reranker by template
 
     def gguf_tensors(self):
         """Yields (name, float32 array) of every tensor that the file holds."""
@@ -50,6 +52,9 @@ class Tiny:
                 if re.fullmatch(pattern, target):
                     weight = change(weight)
             yield target, weight.float().numpy()
+        if self.tokens:
+            rows = self.tokens.ids("yes") + self.tokens.ids("no")
+            yield "cls.output.weight", self.model.lm_head.weight[rows].detach().numpy()
 
     def _target(self, name):
         for pattern, target in self.tensors:
@@ -202,6 +207,34 @@ def qwen3():
     )
 
 
+def qwen3_reranker():
+    """Qwen3-Reranker: the same decoder, whose output is the table of its tokens."""
+    tokens = Tokens()
+    sizes = SIZES | {"vocab_size": len(tokens)}
+    config = transformers.Qwen3Config(
+        **sizes,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=4 * POSITIONS,
+        tie_word_embeddings=True,
+    )
+    return Tiny(
+        name="qwen3-reranker",
+        architecture="qwen3",
+        model=transformers.Qwen3ForCausalLM(config),
+        tokenizer="gpt2",
+        keys=_decoder_keys(config, context_length=4 * POSITIONS),
+        tensors=[
+            *DECODER,
+            *_pairs(r"model\.layers\.(\d+)\.", DECODER_LAYER | {"post_attention_layernorm": "ffn_norm"}),
+            (r"lm_head\.weight", None),
+        ],
+        ranks=True,
+        tokens=tokens,
+    )
+
+
 def _decoder_keys(config, **more):
     return _keys(
         config,
@@ -211,8 +244,8 @@ def _decoder_keys(config, **more):
             "attention.value_length": config.head_dim,
             "attention.layer_norm_rms_epsilon": config.rms_norm_eps,
             "rope.freq_base": _theta(config),
-        },
-        **more,
+        }
+        | more,
     )
 
 
@@ -265,8 +298,8 @@ def _modern_bert(name, model, **more):
     )
 
 
-def _modern_bert_config(**more):
-    sizes = SIZES | {"num_hidden_layers": 4}  # whole, local, local, whole
+def _modern_bert_config(layers=2, **more):
+    sizes = SIZES | {"num_hidden_layers": layers}
     return transformers.ModernBertConfig(
         **sizes, num_attention_heads=2, max_position_embeddings=POSITIONS, local_attention=WINDOW, **_MODERN_IDS, **more
     )
@@ -277,7 +310,7 @@ _MODERN_IDS = {"pad_token_id": 1, "bos_token_id": 0, "cls_token_id": 0, "eos_tok
 
 def modern_bert():
     """ModernBERT-embed, gte-modernbert: every third layer sees the whole row, the others a window."""
-    model = transformers.ModernBertModel(_modern_bert_config())
+    model = transformers.ModernBertModel(_modern_bert_config(layers=4))  # whole, local, local, whole
     return _modern_bert("modern-bert", model, poolings=("mean", "cls", "last"))
 
 
@@ -545,6 +578,7 @@ ARCHITECTURES = (
     xlm_roberta,
     xlm_roberta_reranker,
     qwen3,
+    qwen3_reranker,
     modern_bert,
     modern_bert_silu,
     modern_bert_reranker_mean,

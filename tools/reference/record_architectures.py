@@ -77,6 +77,10 @@ def _vectors(tiny):
 def _scores(tiny):
     draw = torch.Generator().manual_seed(1)
     tiny.model.double()
+    if tiny.tokens:
+        pairs = list(tiny.tokens.pairs(tiny.model))
+        tiny.model.float()
+        return {"pooling": "rank", "activation": _activation(tiny), "pairs": pairs}
     pairs = []
     between = [LAST, LAST] if tiny.tokenizer == "t5" else [LAST]
     for lengths in PAIRS:
@@ -103,11 +107,13 @@ def _gguf(tiny):
         writer.add_type(gguf.GGUFType.MODEL)
         for key, value in tiny.keys.items():
             _add(writer, f"{tiny.architecture}.{key}", value)
-        if tiny.ranks:  # without a pooling, as converters write them
-            writer.add_classifier_output_labels(["LABEL_0"])
-        else:
+        if not tiny.ranks:
             writer.add_pooling_type(POOLINGS[tiny.poolings[0]][0])
-        _add_vocabulary(writer, tiny)
+        if tiny.tokens:
+            writer.add_pooling_type(gguf.PoolingType.RANK)
+            tiny.tokens.write(writer)
+        else:
+            _add_vocabulary(writer, tiny)
         for name, values in tiny.gguf_tensors():
             writer.add_tensor(name, numpy.ascontiguousarray(values))
         writer.write_header_to_file()
@@ -141,6 +147,8 @@ def _add_vocabulary(writer, tiny):
     writer.add_sep_token_id(LAST)
     writer.add_unk_token_id(UNKNOWN)
     writer.add_pad_token_id(PAD)
+    if tiny.ranks:  # which converters do not declare otherwise
+        writer.add_classifier_output_labels(["LABEL_0"])
     for key, value in tiny.tokenizer_keys.items():
         _add(writer, f"tokenizer.ggml.{key}", value)
 

@@ -39,34 +39,35 @@ type Functions struct {
 	DevCount    func() uint64         `lib:"ggml" c:"ggml_backend_dev_count"`
 	DevGet      func(uint64) Device   `lib:"ggml" c:"ggml_backend_dev_get"`
 
-	Version              func() string                                                                   `lib:"llama" c:"llama_version"`
-	LogSet               func(callback, data uintptr)                                                    `lib:"llama" c:"llama_log_set"`
-	BackendInit          func()                                                                          `lib:"llama" c:"llama_backend_init"`
-	ModelDefaultParams   func() ModelParams                                                              `lib:"llama" c:"llama_model_default_params"`
-	ContextDefaultParams func() ContextParams                                                            `lib:"llama" c:"llama_context_default_params"`
-	ModelLoad            func(path string, p ModelParams) Model                                          `lib:"llama" c:"llama_model_load_from_file"`
-	ModelFree            func(Model)                                                                     `lib:"llama" c:"llama_model_free"`
-	ModelVocab           func(Model) Vocab                                                               `lib:"llama" c:"llama_model_get_vocab"`
-	ModelNCtxTrain       func(Model) int32                                                               `lib:"llama" c:"llama_model_n_ctx_train"`
-	ModelNEmbdOut        func(Model) int32                                                               `lib:"llama" c:"llama_model_n_embd_out"`
-	ModelNClsOut         func(Model) uint32                                                              `lib:"llama" c:"llama_model_n_cls_out"`
-	ModelHasEncoder      func(Model) bool                                                                `lib:"llama" c:"llama_model_has_encoder"`
-	ModelHasDecoder      func(Model) bool                                                                `lib:"llama" c:"llama_model_has_decoder"`
-	ContextInit          func(Model, ContextParams) Context                                              `lib:"llama" c:"llama_init_from_model"`
-	ContextFree          func(Context)                                                                   `lib:"llama" c:"llama_free"`
-	GetMemory            func(Context) Memory                                                            `lib:"llama" c:"llama_get_memory"`
-	MemoryClear          func(m Memory, data bool)                                                       `lib:"llama" c:"llama_memory_clear"`
-	GetPoolingType       func(Context) PoolingType                                                       `lib:"llama" c:"llama_pooling_type"`
-	NUbatch              func(Context) uint32                                                            `lib:"llama" c:"llama_n_ubatch"`
-	NCtx                 func(Context) uint32                                                            `lib:"llama" c:"llama_n_ctx"`
-	Encode               func(Context, Batch) int32                                                      `lib:"llama" c:"llama_encode"`
-	Decode               func(Context, Batch) int32                                                      `lib:"llama" c:"llama_decode"`
-	GetEmbeddingsSeq     func(c Context, seq int32) *float32                                             `lib:"llama" c:"llama_get_embeddings_seq"`
-	GetLogitsIth         func(c Context, i int32) *float32                                               `lib:"llama" c:"llama_get_logits_ith"`
-	VocabNTokens         func(Vocab) int32                                                               `lib:"llama" c:"llama_vocab_n_tokens"`
-	VocabIsEOG           func(v Vocab, token int32) bool                                                 `lib:"llama" c:"llama_vocab_is_eog"`
-	VocabIsControl       func(v Vocab, token int32) bool                                                 `lib:"llama" c:"llama_vocab_is_control"`
-	TokenToPiece         func(v Vocab, token int32, buf *byte, length, lstrip int32, special bool) int32 `lib:"llama" c:"llama_token_to_piece"`
+	Version              func() string                                                                                            `lib:"llama" c:"llama_version"`
+	LogSet               func(callback, data uintptr)                                                                             `lib:"llama" c:"llama_log_set"`
+	BackendInit          func()                                                                                                   `lib:"llama" c:"llama_backend_init"`
+	ModelDefaultParams   func() ModelParams                                                                                       `lib:"llama" c:"llama_model_default_params"`
+	ContextDefaultParams func() ContextParams                                                                                     `lib:"llama" c:"llama_context_default_params"`
+	ModelLoad            func(path string, p ModelParams) Model                                                                   `lib:"llama" c:"llama_model_load_from_file"`
+	ModelFree            func(Model)                                                                                              `lib:"llama" c:"llama_model_free"`
+	ModelVocab           func(Model) Vocab                                                                                        `lib:"llama" c:"llama_model_get_vocab"`
+	ModelNCtxTrain       func(Model) int32                                                                                        `lib:"llama" c:"llama_model_n_ctx_train"`
+	ModelNEmbdOut        func(Model) int32                                                                                        `lib:"llama" c:"llama_model_n_embd_out"`
+	ModelNClsOut         func(Model) uint32                                                                                       `lib:"llama" c:"llama_model_n_cls_out"`
+	ModelHasEncoder      func(Model) bool                                                                                         `lib:"llama" c:"llama_model_has_encoder"`
+	ModelHasDecoder      func(Model) bool                                                                                         `lib:"llama" c:"llama_model_has_decoder"`
+	ContextInit          func(Model, ContextParams) Context                                                                       `lib:"llama" c:"llama_init_from_model"`
+	ContextFree          func(Context)                                                                                            `lib:"llama" c:"llama_free"`
+	GetMemory            func(Context) Memory                                                                                     `lib:"llama" c:"llama_get_memory"`
+	MemoryClear          func(m Memory, data bool)                                                                                `lib:"llama" c:"llama_memory_clear"`
+	GetPoolingType       func(Context) PoolingType                                                                                `lib:"llama" c:"llama_pooling_type"`
+	NUbatch              func(Context) uint32                                                                                     `lib:"llama" c:"llama_n_ubatch"`
+	NCtx                 func(Context) uint32                                                                                     `lib:"llama" c:"llama_n_ctx"`
+	Encode               func(Context, Batch) int32                                                                               `lib:"llama" c:"llama_encode"`
+	Decode               func(Context, Batch) int32                                                                               `lib:"llama" c:"llama_decode"`
+	GetEmbeddingsSeq     func(c Context, seq int32) *float32                                                                      `lib:"llama" c:"llama_get_embeddings_seq"`
+	GetLogitsIth         func(c Context, i int32) *float32                                                                        `lib:"llama" c:"llama_get_logits_ith"`
+	VocabNTokens         func(Vocab) int32                                                                                        `lib:"llama" c:"llama_vocab_n_tokens"`
+	VocabIsEOG           func(v Vocab, token int32) bool                                                                          `lib:"llama" c:"llama_vocab_is_eog"`
+	VocabIsControl       func(v Vocab, token int32) bool                                                                          `lib:"llama" c:"llama_vocab_is_control"`
+	Tokenize             func(v Vocab, text string, length int32, tokens *int32, room int32, addSpecial, parseSpecial bool) int32 `lib:"llama" c:"llama_tokenize"`
+	TokenToPiece         func(v Vocab, token int32, buf *byte, length, lstrip int32, special bool) int32                          `lib:"llama" c:"llama_token_to_piece"`
 }
 
 // bind fills the fields of f from the opened libraries, by their tags.
