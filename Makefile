@@ -73,8 +73,8 @@ certify: assets build ## Hold the workers to independent references, and to one 
 	bin/certify run $(LLAMA_SUITES) --worker bin/worker-llama --out out/certify/llama $(if $(LLAMA_LIBS),--engine-lib $(LLAMA_LIBS))
 	bin/certify compare out/certify/onnx/result.json out/certify/llama/result.json --parity 0.99999 $(addprefix --only ,$(PARITY))
 
-llama-libs: ## Build llama.cpp's libraries from pinned sources, with RPC, into out/llama-libs (8 minutes).
-	tools/llama-libs/build.sh out/llama-libs out/llama-libs-build
+llama-libs: ## Build llama.cpp's libraries as releases hold them, with RPC, into out/llama-libs (6 minutes).
+	tools/llama-libs/build.sh $(GOOS)-$(GOARCH) out/llama-libs out/llama-libs-build
 	@echo "use them: worker-llama --engine-lib $(CURDIR)/out/llama-libs, or make certify LLAMA_LIBS=out/llama-libs"
 
 llama-rpc: assets llama-libs ## The same, and a model over two RPC servers of this machine computes what it does here.
