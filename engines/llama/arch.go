@@ -14,6 +14,11 @@ var encoders = map[string]bool{
 	"modern-bert": true, "eurobert": true, "gemma-embedding": true,
 }
 
+// wholeRow are decoders that were trained anew with every token seeing every other.
+// Of other architectures the file says so; llama.cpp computes these causally where
+// it does not.
+var wholeRow = map[string]bool{"llama-embed": true}
+
 // erfGELU are the architectures whose models were trained with the exact GELU, by
 // the error function. llama.cpp computes the tanh approximation for all: for the
 // others it is right (Gemma, GPT-2, Phi, Falcon), or they have none (SwiGLU).

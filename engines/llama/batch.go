@@ -92,6 +92,9 @@ func (b *base) contextParams() capi.ContextParams {
 	p.FlashAttnType = b.settings.flash
 	p.TypeK, p.TypeV = kvTypes[b.settings.kvType].id, kvTypes[b.settings.kvType].id
 	b.abort.Attach(&p)
+	if b.plan.whole {
+		p.AttentionType = capi.AttentionWhole
+	}
 	if b.settings.gelu == geluErf || b.settings.gelu == geluAuto && erfGELU[b.plan.arch] {
 		capi.ExactGELU(&p)
 	}

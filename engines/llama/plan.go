@@ -25,6 +25,7 @@ type plan struct {
 	arch      string
 	role      role
 	encoder   bool // no KV cache
+	whole     bool // every token sees every other
 	pooling   workerkit.Pooling
 	poolings  []workerkit.Pooling
 	trained   int // context length of the training
@@ -87,6 +88,11 @@ func (p *plan) read(f *gguf.File) error {
 		return fmt.Errorf("the architecture %q cannot be run by this worker: %s", p.arch, why)
 	}
 	p.encoder = encoders[p.arch]
+	causal, err := f.Bool(p.arch+".attention.causal", true)
+	if err != nil {
+		return err
+	}
+	p.whole = p.encoder || wholeRow[p.arch] || !causal
 	for _, read := range []func(*gguf.File) error{p.readShape, p.checkEpsilons, p.readVocabulary, p.readRole, p.checkArchitecture} {
 		if err := read(f); err != nil {
 			return err
@@ -254,7 +260,7 @@ func (p *plan) readRole(f *gguf.File) error {
 			return p.readRanking(f)
 		}
 		p.role = roleGenerator
-		if p.encoder {
+		if p.whole {
 			p.role, p.poolings = roleEmbedder, all
 		}
 	default:

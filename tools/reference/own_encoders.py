@@ -57,11 +57,12 @@ class JinaBertV2(nn.Module):
     """jina-embeddings-v2: BERT with ALiBi in place of positions, and a gated feed-forward layer.
 
     Source: Günther et al., "Jina Embeddings 2: 8192-Token General-Purpose Text Embeddings for Long Documents" (2023),
-    section 4; ALiBi: Press et al. (2022), here to both sides; GEGLU: Shazeer (2020). With `split` gate and value are
-    two tensors, as converters to GGUF once wrote them.
+    section 4; ALiBi: Press et al. (2022), here to both sides; GEGLU: Shazeer (2020). With `code` it is
+    jina-embeddings-v2-base-code, which has norms on queries and keys and a second one behind attention; gate and value
+    are then two tensors, as converters to GGUF once wrote them.
     """
 
-    def __init__(self, config, split):
+    def __init__(self, config, code):
         super().__init__()
         self.config = config
         self.embeddings = nn.ModuleDict(
@@ -71,7 +72,7 @@ class JinaBertV2(nn.Module):
                 "LayerNorm": nn.LayerNorm(config.hidden_size, config.eps),
             }
         )
-        layers = nn.ModuleList(_JinaBertV2Layer(config, split) for _ in range(config.num_hidden_layers))
+        layers = nn.ModuleList(_JinaBertV2Layer(config, code) for _ in range(config.num_hidden_layers))
         self.encoder = nn.ModuleDict({"layer": layers})
 
     def forward(self, input_ids):
@@ -94,7 +95,7 @@ def alibi_slopes(heads):
 
 
 class _JinaBertV2Layer(nn.Module):
-    def __init__(self, config, split):
+    def __init__(self, config, code):
         super().__init__()
         width, wide, eps = config.hidden_size, config.intermediate_size, config.eps
         self.heads = (config.num_attention_heads, config.head_size)
@@ -104,15 +105,23 @@ class _JinaBertV2Layer(nn.Module):
                 "output": nn.ModuleDict({"dense": nn.Linear(width, width), "LayerNorm": nn.LayerNorm(width, eps)}),
             }
         )
-        gates = {"gated_layers_w": wide, "gated_layers_v": wide} if split else {"gated_layers": 2 * wide}
+        gates = {"gated_layers_w": wide, "gated_layers_v": wide} if code else {"gated_layers": 2 * wide}
         self.gates = tuple(gates)
         self.mlp = nn.ModuleDict({name: nn.Linear(width, size, bias=False) for name, size in gates.items()})
+        self.code = code
+        if code:
+            self.attention["self"].update({f"layer_norm_{x}": nn.LayerNorm(width, eps) for x in "qk"})
+            self.layer_norm_1 = nn.LayerNorm(width, eps)
         self.mlp.update({"wo": nn.Linear(wide, width), "layernorm": nn.LayerNorm(width, eps)})
 
     def forward(self, states, bias):
-        projections = (self.attention["self"][name] for name in ("query", "key", "value"))
-        mixed = attend(*(project(states).unflatten(-1, self.heads) for project in projections), bias)
-        states = self.attention["output"]["LayerNorm"](self.attention["output"]["dense"](mixed) + states)
+        inner, output = self.attention["self"], self.attention["output"]
+        query, key, value = (inner[name](states) for name in ("query", "key", "value"))
+        if self.code:
+            query, key = inner["layer_norm_q"](query), inner["layer_norm_k"](key)
+        mixed = output["dense"](attend(*(x.unflatten(-1, self.heads) for x in (query, key, value)), bias))
+        mixed = output["LayerNorm"](mixed + states)
+        states = self.layer_norm_1(mixed + states) if self.code else mixed
         gate, up = torch.cat([self.mlp[name](states) for name in self.gates], -1).chunk(2, -1)
         return self.mlp["layernorm"](self.mlp["wo"](functional.gelu(gate) * up) + states)
 

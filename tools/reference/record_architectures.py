@@ -16,10 +16,12 @@ import dataset
 import gguf
 import numpy
 import torch
-from architectures import ARCHITECTURES, VOCABULARY, WINDOW, drawn
+from architectures import ARCHITECTURES
+from tiny import VOCABULARY, WINDOW, drawn
 
-# One token, fewer and more than llama.cpp's tile of 64, and several windows of local attention.
-LENGTHS = (1, 2, 9, 2 * WINDOW + 5, 64, 101)
+# One token, fewer and more than llama.cpp's tile of 64, several windows of local attention, and more than the 512 that
+# worker-llama puts into one batch.
+LENGTHS = (1, 2, 9, 2 * WINDOW + 5, 64, 101, 700)
 PAIRS = ((3, 5), (7, 1), (12, 60))  # ids of the query and of the document
 SPECIAL = 4
 FIRST, PAD, LAST, UNKNOWN = range(SPECIAL)  # as XLM-RoBERTa, which counts no position for its padding
@@ -28,7 +30,7 @@ POOLINGS = {
     "cls": (gguf.PoolingType.CLS, lambda states: states[0]),
     "last": (gguf.PoolingType.LAST, lambda states: states[-1]),
 }
-DIGITS = 9  # significant ones: more than float32 has
+DIGITS = 8  # significant ones: as many as float32 has
 
 
 def main():
@@ -63,6 +65,8 @@ def _vectors(tiny):
     tiny.model.double()
     rows = []
     for length in LENGTHS:
+        if length > tiny.keys["context_length"]:
+            break
         ids = _ids(draw, length)
         with torch.no_grad():
             states = tiny.model(input_ids=torch.tensor([ids])).last_hidden_state[0]

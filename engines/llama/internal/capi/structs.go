@@ -34,6 +34,10 @@ const (
 	PoolingRank        PoolingType = 4
 )
 
+// AttentionWhole is the value of enum llama_attention_type by which every token
+// sees every other.
+const AttentionWhole = 1
+
 // LoadMode is enum llama_load_mode.
 type LoadMode int32
 
