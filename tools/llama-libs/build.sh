@@ -36,14 +36,14 @@ fail() {
 }
 
 # The oldest C library that is asked for is one that onnxruntime's builds run on too.
-lib=lib so=.so exe="" platform_flags=""
+lib=lib so=.so exe="" platform_flags="" project=""
 # Each library has a C++ runtime of its own inside, and keeps to it.
 link_flags="-s -Wl,-Bsymbolic"
 case "$platform" in
 linux-amd64) target=x86_64-linux-gnu.2.28 ;;
 linux-arm64) target=aarch64-linux-gnu.2.28 ;;
 windows-amd64)
-	target=x86_64-windows-gnu lib="" so=.dll exe=.exe link_flags=-s
+	target=x86_64-windows-gnu lib="" so=.dll exe=.exe link_flags=-s project="$here/windows.cmake"
 	# Only what the headers declare is exported, as on other systems by intention.
 	platform_flags="-fvisibility=hidden -include $here/exports.h"
 	;;
@@ -87,13 +87,17 @@ for cpu in "" -mcpu=native; do
 	"$work/erff_test" || fail "erff.h is not exact enough"
 done
 
+# ggml writes the commit that it finds into itself; around it there may be ours.
+GIT_DIR="$work/no-repository"
+export GIT_DIR
+
 # Names without versions and a search path of the libraries' own directory, so
 # that the files can be copied anywhere; no path of this machine inside. OpenMP is
 # left out: zig has no runtime of it, and ggml's own threads are as fast. For -O3 zig
 # has clang do -O2, which costs a tenth of the speed, so clang is told itself.
 flags="-Xclang -O3 -g0 -fomit-frame-pointer -fno-sanitize=undefined -ffile-prefix-map=$source=. -include $here/erff.h $platform_flags"
 cmake -G Ninja -S "$source" -B "$work/$platform" -Wno-author \
-	-DCMAKE_TOOLCHAIN_FILE="$here/zig.cmake" -DZIG_PLATFORM="$platform" \
+	-DCMAKE_TOOLCHAIN_FILE="$here/zig.cmake" -DZIG_PLATFORM="$platform" -DCMAKE_PROJECT_INCLUDE="$project" \
 	-DCMAKE_BUILD_TYPE=Release -DBUILD_SHARED_LIBS=ON \
 	-DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON \
 	-DGGML_OPENMP=OFF -DGGML_RPC=ON -DGGML_CCACHE=OFF \

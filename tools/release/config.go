@@ -36,14 +36,16 @@ type build struct {
 	Targets []string `yaml:"targets"`
 }
 
-// release is what goreleaser.yaml and assets.lock say of a release.
+// release is what goreleaser.yaml, assets.lock and the digests of the libraries that
+// we build ourselves say of a release.
 type release struct {
 	root   string // of the repository
 	builds []build
 	lock   *assets.Lock
+	built  map[platform]*assets.Asset // llama.cpp
 }
 
-// openRelease reads the two files in root.
+// openRelease reads the three files in root.
 func openRelease(root string) (*release, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -63,7 +65,11 @@ func openRelease(root string) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &release{root: root, builds: config.Builds, lock: lock}, nil
+	built, err := builtLlama(filepath.Join(root, builtSums))
+	if err != nil {
+		return nil, err
+	}
+	return &release{root: root, builds: config.Builds, lock: lock, built: built}, nil
 }
 
 // platforms are those that anything is built for, in the order of the file.
@@ -101,16 +107,21 @@ type library struct {
 	dir string // in the archive: lib/onnxruntime
 }
 
-// libraries are those of a platform.
+// libraries are those of a platform: what the lock has, and llama.cpp as we build it
+// in place of the lock's where we do.
 func (r *release) libraries(p platform) []library {
 	suffix := "-" + p.os() + "-" + p.arch()
 	var all []library
 	for i := range r.lock.Assets {
 		a := &r.lock.Assets[i]
 		engine, ok := strings.CutSuffix(a.Name, suffix)
-		if ok && a.Platform == string(p) {
-			all = append(all, library{a, "lib/" + engine})
+		if !ok || a.Platform != string(p) {
+			continue
 		}
+		if built := r.built[p]; built != nil && engine == builtEngine {
+			a = built
+		}
+		all = append(all, library{a, "lib/" + engine})
 	}
 	return all
 }

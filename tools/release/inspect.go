@@ -142,7 +142,7 @@ var harmlessSearchPaths = []string{"", "$ORIGIN", "$ORIGIN:", "@loader_path"}
 
 // oldestSystem is what docs/operations.md promises, and floorName what it counts.
 var (
-	oldestSystem = map[string]string{"linux": "2.34", "darwin": "14.0"}
+	oldestSystem = map[string]string{"linux": "2.28", "darwin": "14.0"}
 	floorName    = map[string]string{"linux": "glibc", "darwin": "macOS"}
 )
 

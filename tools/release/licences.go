@@ -66,10 +66,11 @@ func (c licencesCmd) Run(ctx context.Context) error {
 	return c.compilerLicences()
 }
 
-// compilerLicences are those of what zig links into programs with cgo: its own
-// runtime, and the start-up code of the C libraries.
+// compilerLicences are those of what zig links into programs with cgo and into the
+// libraries that we build: its own runtime, the start-up code of the C libraries, and
+// the C++ runtime.
 func (c licencesCmd) compilerLicences() error {
-	for _, part := range []string{".", "lib/libc/glibc", "lib/libc/mingw"} {
+	for _, part := range []string{".", "lib/libc/glibc", "lib/libc/mingw", "lib/libcxx", "lib/libcxxabi", "lib/libunwind"} {
 		n, err := copyLicences(filepath.Join(c.Zig, part), filepath.Join(c.Out, "zig", part))
 		if err != nil {
 			return err

@@ -34,6 +34,8 @@ const (
 	predicateType = "https://slsa.dev/provenance/v1"
 	buildType     = "https://github.com/synapse-module/workers/blob/main/goreleaser.yaml"
 	repository    = "git+https://github.com/synapse-module/workers"
+	// toolPins are the tools, besides zig, that the libraries of builtSums are built with.
+	toolPins = "tools/llama-libs/requirements.txt"
 )
 
 func (c provenanceCmd) Run() error {
@@ -120,8 +122,13 @@ func subjectsOf(checksums string) ([]*intoto.ResourceDescriptor, error) {
 // materials are the commit and each package that a native library was taken from.
 func (c provenanceCmd) materials(r *release) ([]*intoto.ResourceDescriptor, error) {
 	all := []*intoto.ResourceDescriptor{{Uri: repository, Digest: map[string]string{"gitCommit": c.Commit}}}
+	seen := map[string]bool{} // sources are one package for several platforms
 	for _, p := range r.platforms() {
 		for _, l := range r.libraries(p) {
+			if seen[l.Package.SHA256] {
+				continue
+			}
+			seen[l.Package.SHA256] = true
 			url, err := packageURL(l.Package)
 			if err != nil {
 				return nil, err
@@ -129,11 +136,14 @@ func (c provenanceCmd) materials(r *release) ([]*intoto.ResourceDescriptor, erro
 			all = append(all, &intoto.ResourceDescriptor{Name: l.Package.File, Uri: url, Digest: map[string]string{"sha256": l.Package.SHA256}})
 		}
 	}
-	lock, err := os.ReadFile(assets.LockName)
-	if err != nil {
-		return nil, err
+	for _, name := range []string{assets.LockName, builtSums, toolPins} {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &intoto.ResourceDescriptor{Name: name, Digest: map[string]string{"sha256": sumOf(raw)}})
 	}
-	return append(all, &intoto.ResourceDescriptor{Name: assets.LockName, Digest: map[string]string{"sha256": sumOf(lock)}}), nil
+	return all, nil
 }
 
 // toolVersions are what the bytes depend on besides the materials.

@@ -4,9 +4,12 @@ GORELEASER_VERSION := v2.15.1
 GORELEASER    := github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
 CYCLONEDX     := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
-# Of these engines and platforms the native libraries are fetched.
+# Of these engines and platforms the native libraries are fetched, but for llama.cpp
+# where it is built: docs/adr/0021 says why, and why not for macOS.
 RELEASE_ENGINES   := onnxruntime llama
 RELEASE_PLATFORMS := linux-amd64 linux-arm64 darwin-arm64 windows-amd64
+RELEASE_BUILT     := linux-amd64 linux-arm64 windows-amd64
+RELEASE_FETCHED   := $(addprefix onnxruntime-,$(RELEASE_PLATFORMS)) $(addprefix llama-,$(filter-out $(RELEASE_BUILT),$(RELEASE_PLATFORMS)))
 
 # How goreleaser runs under release-snapshot; on a tag --skip=publish makes the very
 # archives that `make release` uploads.
@@ -26,26 +29,43 @@ RELEASE_ENV = env $(if $(RELEASE_GOCACHE),GOCACHE="$(RELEASE_GOCACHE)") GOFLAGS=
 	COMMIT_DATE=$$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd) \
 	GORELEASER_VERSION=$(GORELEASER_VERSION) ZIG_VERSION=$$("$(ZIG)" version)
 
-.PHONY: release-tools release-prepare release-snapshot release release-test release-test-here release-reproduce
+.PHONY: release-tools release-llama release-pin release-prepare release-snapshot release release-test release-test-here release-reproduce
 
-$(RELEASE)/zig/ready: tools/release/requirements.txt
+$(RELEASE)/zig/ready: tools/llama-libs/requirements.txt tools/release/requirements.txt
 	rm -rf $(RELEASE)/zig
 	python3 -m venv $(RELEASE)/zig
 	$(RELEASE)/zig/bin/pip install --disable-pip-version-check --no-input --quiet --require-hashes -r $<
 	touch $@
+
+# About 6 minutes a platform on two cores; what is built is kept until its recipe changes.
+$(RELEASE)/llama-libs/%/LICENSE: $(wildcard tools/llama-libs/*) tools/release/requirements.txt $(RELEASE)/zig/ready
+	rm -rf $(@D)
+	TOOLS=$(RELEASE)/zig tools/llama-libs/build.sh $* $(@D) $(RELEASE)/llama-libs-build
+	touch $@
+
+release-llama: $(RELEASE_BUILT:%=$(RELEASE)/llama-libs/%/LICENSE)
+
+release-pin: ## After a change of tools/llama-libs: build its libraries, and pin their bytes.
+	grep 'tar\.gz$$' tools/llama-libs/SHA256SUMS >$(RELEASE)/pins && cp $(RELEASE)/pins tools/llama-libs/SHA256SUMS
+	$(MAKE) release-llama
+	cd $(RELEASE)/llama-libs && export LC_ALL=C && sha256sum $(RELEASE_BUILT:%=%/*) >>$(CURDIR)/tools/llama-libs/SHA256SUMS
 
 release-tools: $(RELEASE)/zig/ready
 	$(GO) build -o $(RELEASE)/bin/release ./tools/release
 	GOBIN=$(RELEASE)/bin $(GO) install $(CYCLONEDX)
 	GOBIN=$(RELEASE)/bin $(GO) install $(GORELEASER)
 
-release-prepare: release-tools
-	$(ASSETS) sync $(foreach e,$(RELEASE_ENGINES),$(addprefix $(e)-,$(RELEASE_PLATFORMS)))
+release-prepare: release-tools release-llama
+	$(ASSETS) sync $(RELEASE_FETCHED)
 	$(RELEASE)/bin/release licences $(RELEASE)/LICENSES --zig "$(dir $(ZIG))"
-	rm -rf $(RELEASE)/stage
-	for p in $(RELEASE_PLATFORMS); do for e in $(RELEASE_ENGINES); do \
-	  mkdir -p $(RELEASE)/stage/$$p/lib && cp -R "$(STORE)/$$e-$$p" $(RELEASE)/stage/$$p/lib/$$e || exit 1; \
-	done; done
+	rm -rf $(RELEASE)/stage $(RELEASE)/programs
+	for a in $(RELEASE_FETCHED); do \
+	  lib=$(RELEASE)/stage/$${a#*-}/lib/$${a%%-*} && mkdir -p "$${lib%/*}" && cp -R "$(STORE)/$$a" $$lib || exit 1; \
+	done
+	for p in $(RELEASE_BUILT); do \
+	  cp -R $(RELEASE)/llama-libs/$$p $(RELEASE)/stage/$$p/lib/llama && mkdir -p $(RELEASE)/programs/$$p/lib/llama && \
+	  mv $(RELEASE)/stage/$$p/lib/llama/ggml-rpc-server* $(RELEASE)/programs/$$p/lib/llama/ || exit 1; \
+	done
 
 # One build at a time: archives list their files in the order in which builds end.
 release-snapshot: release-prepare ## Make the archives of all platforms, their checksums, SBOMs and provenance, in dist/.

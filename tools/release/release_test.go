@@ -61,7 +61,7 @@ func TestTheMakefileKnowsEveryPlatformAndEngine(t *testing.T) {
 		t.Fatalf("release.mk has no %s", variable)
 		return nil
 	}
-	var platforms, engines []string
+	var platforms, engines, built []string
 	for _, p := range r.platforms() {
 		platforms = append(platforms, strings.ReplaceAll(string(p), "/", "-"))
 		for _, l := range r.libraries(p) {
@@ -72,6 +72,13 @@ func TestTheMakefileKnowsEveryPlatformAndEngine(t *testing.T) {
 	engines = slices.Compact(engines)
 	if got := listed("RELEASE_PLATFORMS"); !slices.Equal(got, platforms) {
 		t.Errorf("RELEASE_PLATFORMS are %v, %s builds for %v", got, configName, platforms)
+	}
+	for p := range r.built {
+		built = append(built, strings.ReplaceAll(string(p), "/", "-"))
+	}
+	slices.Sort(built)
+	if got := slices.Sorted(slices.Values(listed("RELEASE_BUILT"))); !slices.Equal(got, built) {
+		t.Errorf("RELEASE_BUILT are %v, %s pins %v", got, builtSums, built)
 	}
 	got := listed("RELEASE_ENGINES")
 	slices.Sort(got)

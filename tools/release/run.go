@@ -36,6 +36,9 @@ func (v *prover) run(ctx context.Context) error {
 }
 
 func (v *prover) runNative(ctx context.Context) error {
+	if v.release.built[v.platform] != nil {
+		v.note(rpcServer, "starts", "", helped(v.start(ctx, v.rpcServer(), "--help")))
+	}
 	for _, b := range v.release.commands(v.platform) {
 		exe := filepath.Join(v.dir, v.platform.exe(b.ID))
 		v.note(b.ID, "starts with nothing in its environment, in a read-only folder", "", v.version(ctx, exe))
@@ -57,16 +60,39 @@ func (v *prover) runNative(ctx context.Context) error {
 	return nil
 }
 
+// rpcServer serves a part of a model to a worker on another machine. It is built with
+// llama.cpp's libraries, and lies beside them.
+const rpcServer = "ggml-rpc-server"
+
+func (v *prover) rpcServer() string {
+	return filepath.Join(v.dir, "lib", builtEngine, v.platform.exe(rpcServer))
+}
+
+// helped holds a program of llama.cpp's to having started: it found its libraries.
+func helped(out []byte, err error) error {
+	if err == nil && !bytes.Contains(out, []byte("--port")) {
+		err = errors.New("--help does not say --port")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, lastLine(out))
+	}
+	return nil
+}
+
+// start runs a program as another user where it can, with an empty environment.
+func (v *prover) start(ctx context.Context, exe string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, startDeadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, exe, args...)
+	cmd.Env, cmd.Dir = []string{}, "/"
+	asNobody(cmd)
+	return cmd.CombinedOutput()
+}
+
 // version runs a command's --version as another user where it can, with an empty
 // environment, and holds the stamp to the commit.
 func (v *prover) version(ctx context.Context, exe string) error {
-	ctx, cancel := context.WithTimeout(ctx, startDeadline)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, exe, "--version")
-	cmd.Env, cmd.Dir = []string{}, "/"
-	asNobody(cmd)
-	out, err := cmd.CombinedOutput()
-	return v.stamped(out, err)
+	return v.stamped(v.start(ctx, exe, "--version"))
 }
 
 func (v *prover) stamped(out []byte, err error) error {
@@ -180,6 +206,7 @@ func (v *prover) runEmulated(ctx context.Context) error {
 		v.note("archive", "runs under qemu", "", fmt.Errorf("%w: apt-get install qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross", err))
 		return nil
 	}
+	v.note(rpcServer, "starts under qemu", "", helped(v.start(ctx, qemu, "-L", sysroot, v.rpcServer(), "--help")))
 	for _, b := range v.release.commands(v.platform) {
 		exe := filepath.Join(v.dir, b.ID)
 		// host starts one file, so a script stands for the emulator and its arguments.
@@ -214,6 +241,8 @@ func (v *prover) runWine(ctx context.Context) error {
 		return nil
 	}
 	defer wine.close()
+	out, err := wine.exec(ctx, v.rpcServer(), "--help").CombinedOutput()
+	v.note(rpcServer, "starts under wine", "", helped(out, err))
 	for _, b := range v.release.commands(v.platform) {
 		exe := filepath.Join(v.dir, v.platform.exe(b.ID))
 		v.note(b.ID, "starts under wine", "", v.stamped(wine.run(ctx, exe, "--version")))
