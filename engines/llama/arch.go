@@ -83,13 +83,20 @@ func (p *plan) checkArchitecture(f *gguf.File) error {
 		if act := f.Text(key); !slices.Contains(gatedBy, act) {
 			return fmt.Errorf("%s is %.64q; llama.cpp knows gelu and silu, and would compute the first", key, act)
 		}
+	case "gemma-embedding":
+		if err := p.checkDense(f); err != nil {
+			return err
+		}
 	case "jina-bert-v2":
+		if up, ok := f.Tensor("blk.0.ffn_up.weight"); ok && (len(up.Dims) != 2 || up.Dims[1] != p.shape.ff && up.Dims[1] != 2*p.shape.ff) {
+			return fmt.Errorf("blk.0.ffn_up.weight is %v, with a feed_forward_length of %d", up.Dims, p.shape.ff)
+		}
 		_, normed := f.Tensor("blk.0.attn_q_norm.weight")
 		if _, split := f.Tensor("blk.0.ffn_gate.weight"); normed && !split {
 			return fmt.Errorf("the gate of its feed-forward layers (blk.0.ffn_up) is joined to the value in the order of jina-embeddings-v2-base-code, which llama.cpp takes for the other order: use a conversion with blk.0.ffn_gate, or an ONNX export")
 		}
 	}
-	return nil
+	return p.checkWindows(f)
 }
 
 // segmentKey is the metadata key of files of our converter that hold the word

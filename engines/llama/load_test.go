@@ -85,7 +85,7 @@ func TestSpoiltModelsAreRefused(t *testing.T) {
 		"600 layers":                    {set("bert.block_count", uint32(600)), "block_count is 600"},
 		"a layer that is not there":     {set("bert.block_count", uint32(2)), "refused it"},
 		"embedding of 0":                {set("bert.embedding_length", uint32(0)), "embedding_length is 0"},
-		"another embedding":             {set("bert.embedding_length", uint32(64)), "refused it"},
+		"another embedding":             {set("bert.embedding_length", uint32(64)), "wide together"},
 		"0 heads":                       {set("bert.attention.head_count", uint32(0)), "head_count"},
 		"no heads":                      {unset("bert.attention.head_count"), "head_count"},
 		"heads that do not divide":      {set("bert.attention.head_count", uint32(3)), "do not divide"},
@@ -170,8 +170,7 @@ func TestRuntimeConfig(t *testing.T) {
 func TestMemoryIsRefusedBeforeItIsTaken(t *testing.T) {
 	m := tinyDecoder()
 	m.set("llama.context_length", uint32(1<<22))
-	m.set("llama.attention.key_length", uint32(1<<16))
-	m.set("llama.attention.value_length", uint32(1<<16))
+	m.set("llama.block_count", uint32(maxLayers))
 	_, err := loadBytes(t, m.file.Bytes(), `{"context_length": 4194304}`)
 	wantCode(t, err, protocol.CodeOOM, "MiB")
 }

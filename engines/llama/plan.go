@@ -93,7 +93,7 @@ func (p *plan) read(f *gguf.File) error {
 		return err
 	}
 	p.whole = p.encoder || wholeRow[p.arch] || !causal
-	for _, read := range []func(*gguf.File) error{p.readShape, p.checkEpsilons, p.readVocabulary, p.readRole, p.checkArchitecture} {
+	for _, read := range []func(*gguf.File) error{p.readShape, p.checkCounts, p.checkEpsilons, p.readVocabulary, p.readRole, p.checkArchitecture} {
 		if err := read(f); err != nil {
 			return err
 		}
@@ -166,6 +166,9 @@ func (p *plan) readShape(f *gguf.File) error {
 		return err
 	}
 	if values, err = p.largest(f, "attention.value_length", maxEmbedding, headSize); err != nil {
+		return err
+	}
+	if err := p.checkHeads(f, kvHeads, keys, values); err != nil {
 		return err
 	}
 	h.kvValues = kvHeads * (keys + values)
