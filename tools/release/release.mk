@@ -63,8 +63,8 @@ release-prepare: release-tools release-llama
 	  lib=$(RELEASE)/stage/$${a#*-}/lib/$${a%%-*} && mkdir -p "$${lib%/*}" && cp -R "$(STORE)/$$a" $$lib || exit 1; \
 	done
 	for p in $(RELEASE_BUILT); do \
-	  cp -R $(RELEASE)/llama-libs/$$p $(RELEASE)/stage/$$p/lib/llama && mkdir -p $(RELEASE)/programs/$$p/lib/llama && \
-	  mv $(RELEASE)/stage/$$p/lib/llama/ggml-rpc-server* $(RELEASE)/programs/$$p/lib/llama/ || exit 1; \
+	  cp -R $(RELEASE)/llama-libs/$$p $(RELEASE)/stage/$$p/lib/llama && mkdir -p $(RELEASE)/programs/$$p && \
+	  mv $(RELEASE)/stage/$$p/lib/llama/ggml-rpc-server* $(RELEASE)/programs/$$p/ || exit 1; \
 	done
 
 # One build at a time: archives list their files in the order in which builds end.
