@@ -96,7 +96,51 @@ func (p *plan) checkArchitecture(f *gguf.File) error {
 			return fmt.Errorf("the gate of its feed-forward layers (blk.0.ffn_up) is joined to the value in the order of jina-embeddings-v2-base-code, which llama.cpp takes for the other order: use a conversion with blk.0.ffn_gate, or an ONNX export")
 		}
 	}
+	if err := p.checkReach(f); err != nil {
+		return err
+	}
 	return p.checkWindows(f)
+}
+
+// unwindowed are architectures whose files may tell of a window that every layer
+// sees, and that llama.cpp computes without one.
+var unwindowed = map[string]bool{"phi3": true, "llama": true, "mistral3": true, "qwen2": true, "qwen2moe": true, "qwen3": true, "qwen3moe": true}
+
+// contextPadding is what llama.cpp rounds the length of a context up to.
+const contextPadding = 256
+
+// checkReach finds what rows llama.cpp computes as the model does: within a window
+// that it leaves out, and by the factors for positions of short rows, which the
+// reference takes by a row's length and llama.cpp by the context's.
+func (p *plan) checkReach(f *gguf.File) error {
+	if key := p.arch + ".attention.sliding_window"; unwindowed[p.arch] && f.Has(key) {
+		window, err := f.Int(key, 0)
+		if err != nil {
+			return err
+		}
+		if window < 0 || window > maxTrained {
+			return fmt.Errorf("%s is %d, 0 to %d are taken", key, window, maxTrained)
+		}
+		if window > 0 && int(window) < p.trained {
+			p.faithful = reach{int(window), "llama.cpp computes this architecture without its sliding window, so longer rows would be another model's"}
+		}
+	}
+	if _, long := f.Tensor("rope_factors_long.weight"); !long {
+		return nil
+	}
+	key := p.arch + ".rope.scaling.original_context_length"
+	original, err := f.Int(key, int64(p.trained))
+	if err != nil {
+		return err
+	}
+	short := int(min(original, maxTrained)) / contextPadding * contextPadding
+	if short < 1 {
+		return fmt.Errorf("%s is %d: llama.cpp needs %d and more to compute short rows by their own factors", key, original, contextPadding)
+	}
+	if short < p.trained && (p.faithful.tokens == 0 || short < p.faithful.tokens) {
+		p.faithful = reach{short, "over that llama.cpp computes all rows, short ones as well, by the factors for long ones (rope_factors_long.weight), which the model has not"}
+	}
+	return nil
 }
 
 // segmentKey is the metadata key of files of our converter that hold the word

@@ -29,6 +29,7 @@ type plan struct {
 	pooling   workerkit.Pooling
 	poolings  []workerkit.Pooling
 	trained   int // context length of the training
+	faithful  reach
 	maxTokens int
 	vocab     int // ids that the module may send
 	shape     shape
@@ -37,6 +38,13 @@ type plan struct {
 	segmentOffset int32        // roleReranker: added to ids of the second segment; 0 for none
 	template      *template    // roleReranker: nil for one with a head
 	headOfFirst   bool         // roleReranker: ModernBERT's head takes the first token, not the mean
+}
+
+// reach is the longest row that llama.cpp computes as the model does, where that is
+// shorter than what the model was trained with.
+type reach struct {
+	tokens int // 0 for all
+	why    string
 }
 
 // shape is what decides the memory that a model needs.
@@ -286,6 +294,12 @@ func (p *plan) limit(s settings) error {
 	}
 	if s.contextLength > p.trained {
 		return workerkit.ConfigInvalid("runtime_config.%s is %d; allowed is 1 to %d, which this model was trained with", optContextLength, s.contextLength, p.trained)
+	}
+	if r := p.faithful; r.tokens > 0 {
+		if s.contextLength > r.tokens {
+			return workerkit.ConfigInvalid("runtime_config.%s is %d; allowed is 1 to %d: %s", optContextLength, s.contextLength, r.tokens, r.why)
+		}
+		p.maxTokens = min(p.maxTokens, r.tokens)
 	}
 	if s.contextLength > 0 {
 		p.maxTokens = s.contextLength

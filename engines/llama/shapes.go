@@ -13,11 +13,17 @@ import (
 
 // ownWidth are the architectures whose heads may be together of another width than
 // the model.
-var ownWidth = map[string]bool{"gemma-embedding": true, "qwen3": true, "llama": true, "llama-embed": true}
+var ownWidth = map[string]bool{
+	"gemma-embedding": true, "qwen3": true, "llama": true, "llama-embed": true,
+	"qwen3moe": true, "mistral3": true,
+}
 
 // oneWidth are the decoders whose graphs take keys, values and what is turned by
 // position to be of one width, as those of all encoders do.
-var oneWidth = map[string]bool{"qwen2": true, "qwen3": true, "llama": true, "llama-embed": true}
+var oneWidth = map[string]bool{
+	"qwen2": true, "qwen3": true, "llama": true, "llama-embed": true,
+	"qwen3moe": true, "mistral3": true, "olmo2": true, "granite": true, "smollm3": true, "falcon": true,
+}
 
 const maxExperts = 1024 // LLAMA_MAX_EXPERTS
 

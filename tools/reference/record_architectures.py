@@ -1,4 +1,4 @@
-"""Records tiny models of every architecture that worker-llama embeds and ranks with, and what they compute.
+"""Records tiny models of the architectures that worker-llama embeds, ranks and generates with, and what they compute.
 
     python record_architectures.py OUT_DIR [NAME...]
 
@@ -30,6 +30,15 @@ POOLINGS = {
     "cls": (gguf.PoolingType.CLS, lambda states: states[0]),
     "last": (gguf.PoolingType.LAST, lambda states: states[-1]),
 }
+# Prompts of a generator: one token, few, more than a window of local attention, and more than the 512 that worker-llama
+# computes at once.
+PROMPTS = (1, 6, 2 * WINDOW + 5, 530)
+GENERATED = 32
+# By how much the likeliest token must lead the next, in standard deviations of the step's logits: more than rounding of
+# keys and values to f16 moves it.
+MARGIN = 0.03
+LEAST_DISTINCT = 8  # tokens of a continuation that is worth holding to
+ATTEMPTS = 2000
 DIGITS = 8  # significant ones: as many as float32 has
 
 
@@ -45,15 +54,17 @@ def main():
         tiny = make()
         if arguments.names and tiny.name not in arguments.names:
             continue
-        drawn(tiny.model, seed=zlib.crc32(tiny.name.encode()))
-        if hasattr(tiny.model.config, "_attn_implementation"):
-            tiny.model.config._attn_implementation = "eager"
-        record = _scores(tiny) if tiny.ranks else _vectors(tiny)
+        small = {"rounded": torch.float8_e4m3fn, "shuffled": True} if tiny.generates else {}
+        drawn(tiny.model, zlib.crc32(tiny.name.encode()), **small)
+        for kind in ("_attn_implementation", "_experts_implementation"):
+            if hasattr(tiny.model.config, kind):
+                setattr(tiny.model.config, kind, "eager")
+        record = (_continuations if tiny.generates else _scores if tiny.ranks else _vectors)(tiny)
         data = _gguf(tiny)
         dataset.compress(arguments.out / f"{tiny.name}.gguf.zst", data)
         (arguments.out / f"{tiny.name}.json").write_text(_json(record))
         size = (arguments.out / f"{tiny.name}.gguf.zst").stat().st_size
-        print(f"{tiny.name}: {len(data)} bytes, {size} compressed")
+        print(f"{tiny.name}: {len(data)} bytes, {size} compressed", flush=True)
 
 
 def _ids(draw, length):
@@ -97,10 +108,53 @@ def _scores(tiny):
     return {"pooling": "rank", "activation": _activation(tiny), "pairs": pairs}
 
 
+def _continuations(tiny):
+    """Records greedy continuations, each step computed of the whole row, and the logits of each one's last step.
+
+    Prompts are drawn until every step of their continuation has a likeliest token that rounding cannot change.
+    """
+    draw = torch.Generator().manual_seed(1)
+    tiny.model.double()
+    continuations = []
+    for length in PROMPTS:
+        if length + GENERATED > tiny.keys["context_length"]:
+            break
+        for _ in range(ATTEMPTS):
+            prompt = _ids(draw, length)
+            if _continued(tiny.model, prompt, cached=True)[0]:  # which is quick, and for the search alone
+                tokens, margin, logits = _continued(tiny.model, prompt)
+                if tokens:
+                    break
+        else:
+            raise ValueError(f"{tiny.name}: no prompt of {length} tokens has a continuation to hold to")
+        continuations.append({"prompt": prompt, "tokens": tokens, "margin": margin, "logits": logits})
+    tiny.model.float()
+    return {"pooling": "none", "activation": _activation(tiny), "continuations": continuations}
+
+
+def _continued(model, prompt, cached=False):
+    """Returns the tokens, the least lead of a likeliest one, and the last step's logits; no tokens where a step is too
+    close to call or they say too little."""
+    tokens, least, cache = [], float("inf"), None
+    for _ in range(GENERATED):
+        row = tokens[-1:] if cache else prompt + tokens
+        with torch.no_grad():
+            output = model(input_ids=torch.tensor([row]), past_key_values=cache, use_cache=cached)
+        logits, cache = output.logits[0, -1], output.past_key_values if cached else None
+        (first, second), (token, _) = logits.topk(2)
+        lead = (first - second).item()
+        if lead < MARGIN * logits.std().item() or token < SPECIAL:
+            return [], 0, []
+        tokens.append(token.item())
+        least = min(least, lead)
+    return (tokens, least, logits.tolist()) if len(set(tokens)) >= LEAST_DISTINCT else ([], 0, [])
+
+
 def _activation(tiny):
     """Returns what the reference's feed-forward layers go through, by transformers' name."""
     config = tiny.model.config
-    return getattr(config, "hidden_activation", None) or config.hidden_act
+    names = ("hidden_activation", "hidden_act", "activation_function", "activation")
+    return next(name for name in (getattr(config, name, None) for name in names) if name)
 
 
 def _gguf(tiny):
@@ -111,7 +165,7 @@ def _gguf(tiny):
         writer.add_type(gguf.GGUFType.MODEL)
         for key, value in tiny.keys.items():
             _add(writer, f"{tiny.architecture}.{key}", value)
-        if not tiny.ranks:
+        if not tiny.ranks and not tiny.generates:
             writer.add_pooling_type(POOLINGS[tiny.poolings[0]][0])
         if tiny.tokens:
             writer.add_pooling_type(gguf.PoolingType.RANK)
@@ -130,13 +184,20 @@ def _gguf(tiny):
 def _add(writer, key, value):
     if key.endswith("classifier.pooling_type"):
         value = int(POOLINGS[value][0])
-    add = {bool: writer.add_bool, int: writer.add_uint32, float: writer.add_float32, str: writer.add_string}
+    add = {
+        bool: writer.add_bool,
+        int: writer.add_uint32,
+        float: writer.add_float32,
+        str: writer.add_string,
+        list: writer.add_array,
+    }
     add[type(value)](key, value)
 
 
 def _add_vocabulary(writer, tiny):
-    """Adds tokens that stand for nothing: rows are given as ids."""
-    tokens = ["<s>", "<pad>", "</s>", "<unk>"] + [f"\u2581{i}" for i in range(SPECIAL, VOCABULARY)]
+    """Adds tokens that stand for nothing but their numbers: rows are given as ids."""
+    space = "\u0120" if tiny.generates and tiny.tokenizer == "gpt2" else "\u2581"
+    tokens = ["<s>", "<pad>", "</s>", "<unk>"] + [f"{space}{i}" for i in range(SPECIAL, VOCABULARY)]
     types = [gguf.TokenType.CONTROL] * 3 + [gguf.TokenType.UNKNOWN] + [gguf.TokenType.NORMAL] * (VOCABULARY - SPECIAL)
     writer.add_tokenizer_model(tiny.tokenizer)
     writer.add_token_list(tokens)
@@ -145,7 +206,7 @@ def _add_vocabulary(writer, tiny):
         writer.add_token_scores([0.0] * VOCABULARY)
     if tiny.tokenizer == "gpt2":
         writer.add_tokenizer_pre("default")
-        writer.add_token_merges(["\u2581 4"])
+        writer.add_token_merges([f"{space} 4"])
     writer.add_bos_token_id(FIRST)
     writer.add_eos_token_id(LAST)
     writer.add_sep_token_id(LAST)
@@ -159,7 +220,7 @@ def _add_vocabulary(writer, tiny):
 
 def _json(record):
     """Returns the record with one row a line."""
-    kind = "pairs" if "pairs" in record else "rows"
+    kind = next(kind for kind in ("rows", "pairs", "continuations") if kind in record)
     lines = ",\n".join(json.dumps(_rounded(row), separators=(",", ":")) for row in record[kind])
     rest = ",".join(f'"{key}":{json.dumps(value)}' for key, value in record.items() if key != kind)
     return f'{{{rest},"{kind}":[\n{lines}\n]}}\n'

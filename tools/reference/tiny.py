@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import torch
 from qwen3_reranker import Tokens
+from transformers.pytorch_utils import Conv1D
 
 VOCABULARY = 96
 POSITIONS = 1024
@@ -22,8 +23,8 @@ class Tiny:
 
     `tensors` are pairs of a pattern over torch's names and the GGUF name, in which `\\1` is the layer; what matches
     none is an error, so nothing of a model is left out unseen. A GGUF name of None is a tensor that llama.cpp does not
-    read. `change` are functions of a weight, by patterns over GGUF names. `keys` are the metadata under the
-    architecture's name.
+    read; several names share the last dimension but one. `change` are functions of a weight, by patterns over GGUF
+    names. `keys` are the metadata under the architecture's name.
     """
 
     name: str  # of the files
@@ -37,46 +38,64 @@ class Tiny:
     tokenizer_keys: dict = dataclasses.field(default_factory=dict)
     head: Callable | None = None  # of the pooled vector, an embedder's own
     ranks: bool = False
+    generates: bool = False
+    state: Callable = torch.nn.Module.state_dict  # what is written, where converters arrange it anew
+    extra: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)  # what converters compute, by GGUF name
     tokens: Tokens | None = None  # of a reranker by template
 
     def gguf_tensors(self):
         """Yields (name, float32 array) of every tensor that the file holds."""
-        for name, weight in self.model.state_dict().items():
-            target = self._target(name)
-            if target is None:
-                continue
-            for pattern, change in self.change.items():
-                if re.fullmatch(pattern, target):
-                    weight = change(weight)
-            yield target, weight.float().numpy()
+        for name, weight in self.state(self.model).items():
+            targets = self._targets(name)
+            parts = weight.chunk(len(targets), -2) if len(targets) > 1 else [weight] * len(targets)
+            for target, part in zip(targets, parts, strict=True):
+                for pattern, change in self.change.items():
+                    if re.fullmatch(pattern, target):
+                        part = change(part)
+                yield target, part.float().numpy()
+        yield from ((name, weight.numpy()) for name, weight in self.extra.items())
         if self.tokens:
             rows = self.tokens.ids("yes") + self.tokens.ids("no")
             yield "cls.output.weight", self.model.lm_head.weight[rows].detach().numpy()
 
-    def _target(self, name):
+    def _targets(self, name):
         for pattern, target in self.tensors:
             if match := re.fullmatch(pattern, name):
-                return target and match.expand(target)
+                names = (target,) if isinstance(target, str) else target or ()
+                return [match.expand(name) for name in names]
         raise ValueError(f"{self.name}: no GGUF name for {name}")
 
 
-def drawn(model, seed):
+def drawn(model, seed, rounded=torch.bfloat16, shuffled=False):
     """Returns the model with weights drawn from a seed, large enough that every part of it shows in the result.
 
-    They are rounded to bfloat16, which float32 holds exactly and which compresses to half.
+    They are rounded to a type that float32 holds exactly, and which compresses to as much less. If shuffled, the
+    matrices of every layer but the first are the first's with their rows in another order, and so is an output of its
+    own the table of tokens: the layers differ, and take no place in a compressed file.
     """
     draw = torch.Generator().manual_seed(seed)
-    for name, weight in model.named_parameters():
+    # GPT-2's weights stand the other way round: what goes into them is their first dimension.
+    turned = {id(module.weight) for module in model.modules() if isinstance(module, Conv1D)}
+    parameters = dict(model.named_parameters())
+    for name, weight in parameters.items():
+        out, into = (-1, 0) if id(weight) in turned else (-2, -1)
+        first = parameters.get(re.sub(r"\.\d+\.", ".0.", name, count=1))
+        if name == "lm_head.weight":
+            first = model.get_input_embeddings().weight
+        if shuffled and weight.dim() > 1 and first is not None and first is not weight:
+            order = torch.randperm(weight.shape[out], generator=draw)
+            weight.data = first.data.index_select(out, order)
+            continue
         values = torch.randn(weight.shape, generator=draw)
         if "embed" in name and weight.dim() > 1:
             values *= 0.3
         elif weight.dim() > 1:
-            values *= 1.2 / weight.shape[-1] ** 0.5
+            values *= 1.2 / weight.shape[into] ** 0.5
         elif name.endswith("bias"):
             values *= 0.2
         else:  # a norm
             values = 1 + 0.2 * values
-        weight.data = values.bfloat16().float()
+        weight.data = values.to(rounded).float()
     return model.eval()
 
 
