@@ -143,6 +143,9 @@ func FuzzPlan(f *testing.F) {
 		if p.maxTokens < 1 || p.maxTokens > maxTrained || p.vocab < 1 || int64(p.vocab) > p.shape.table || p.segmentOffset < 0 {
 			t.Fatalf("%+v", p)
 		}
+		if checkTypes(file) != nil {
+			return
+		}
 		weights, err := p.retype(file, s)
 		if err != nil {
 			t.Fatal(err)

@@ -31,8 +31,12 @@ var lookedUp = map[string]bool{
 // weightTypes are the values of the option that name one.
 var weightTypes = map[string]gguf.Type{weightsF16: gguf.F16, weightsF32: gguf.F32}
 
-// retype lays the file out as the library is to be given it.
+// retype lays the file out as the library is to be given it, whose tensors are of
+// types that it computes with.
 func (p plan) retype(f *gguf.File, s settings) (*gguf.Retyped, error) {
+	if err := checkTypes(f); err != nil {
+		return nil, err
+	}
 	wanted := s.weights
 	if wanted == weightsAuto {
 		wanted = weightsFile

@@ -19,8 +19,9 @@ import (
 
 // Types of ggml.
 const (
-	typeF32  = 0
-	typeQ8_0 = 8
+	typeF32   = 0
+	typeQ8_0  = 8
+	typeNVFP4 = 40
 )
 
 // quantize rounds the model's matrices to Q8_0 as ggml does, but for the tables,

@@ -9,6 +9,7 @@ type Type uint32
 const (
 	F32  Type = 0
 	F16  Type = 1
+	I32  Type = 26
 	BF16 Type = 30
 )
 
