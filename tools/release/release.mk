@@ -37,7 +37,7 @@ $(RELEASE)/zig/ready: tools/llama-libs/requirements.txt tools/release/requiremen
 	$(RELEASE)/zig/bin/pip install --disable-pip-version-check --no-input --quiet --require-hashes -r $<
 	touch $@
 
-# About 6 minutes a platform on two cores; what is built is kept until its recipe changes.
+# About 5 minutes a platform on two cores; what is built is kept until its recipe changes.
 $(RELEASE)/llama-libs/%/LICENSE: $(wildcard tools/llama-libs/*) tools/release/requirements.txt $(RELEASE)/zig/ready
 	rm -rf $(@D)
 	TOOLS=$(RELEASE)/zig tools/llama-libs/build.sh $* $(@D) $(RELEASE)/llama-libs-build
