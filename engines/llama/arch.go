@@ -21,8 +21,11 @@ var wholeRow = map[string]bool{"llama-embed": true}
 
 // erfGELU are the architectures whose models were trained with the exact GELU, by
 // the error function. llama.cpp computes the tanh approximation for all: for the
-// others it is right (Gemma, GPT-2, Phi, Falcon), or they have none (SwiGLU).
-var erfGELU = map[string]bool{"bert": true, "jina-bert-v2": true, "jina-bert-v3": true, "modern-bert": true}
+// others it is right (Gemma, GPT-2, Phi-2, StarCoder 2), or they have none (SwiGLU).
+var erfGELU = map[string]bool{
+	"bert": true, "jina-bert-v2": true, "jina-bert-v3": true, "modern-bert": true,
+	"falcon": true, "gptneox": true,
+}
 
 // rankers are the architectures whose graphs end in the ranking head of the
 // model that they were converted from: a dense layer and then one score.

@@ -54,7 +54,7 @@ def main():
         tiny = make()
         if arguments.names and tiny.name not in arguments.names:
             continue
-        small = {"rounded": torch.float8_e4m3fn, "shuffled": True} if tiny.generates else {}
+        small = {"rounded": torch.float8_e4m3fn, "shuffled": True, "scales": tiny.scales} if tiny.generates else {}
         drawn(tiny.model, zlib.crc32(tiny.name.encode()), **small)
         for kind in ("_attn_implementation", "_experts_implementation"):
             if hasattr(tiny.model.config, kind):

@@ -39,6 +39,7 @@ class Tiny:
     head: Callable | None = None  # of the pooled vector, an embedder's own
     ranks: bool = False
     generates: bool = False
+    scales: dict[str, float] = dataclasses.field(default_factory=dict)  # of drawn weights, by patterns over torch's names
     state: Callable = torch.nn.Module.state_dict  # what is written, where converters arrange it anew
     extra: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)  # what converters compute, by GGUF name
     tokens: Tokens | None = None  # of a reranker by template
@@ -66,7 +67,7 @@ class Tiny:
         raise ValueError(f"{self.name}: no GGUF name for {name}")
 
 
-def drawn(model, seed, rounded=torch.bfloat16, shuffled=False):
+def drawn(model, seed, rounded=torch.bfloat16, shuffled=False, scales=()):
     """Returns the model with weights drawn from a seed, large enough that every part of it shows in the result.
 
     They are rounded to a type that float32 holds exactly, and which compresses to as much less. If shuffled, the
@@ -95,6 +96,9 @@ def drawn(model, seed, rounded=torch.bfloat16, shuffled=False):
             values *= 0.2
         else:  # a norm
             values = 1 + 0.2 * values
+        for pattern, scale in dict(scales).items():
+            if re.fullmatch(pattern, name):
+                values *= scale
         weight.data = values.to(rounded).float()
     return model.eval()
 

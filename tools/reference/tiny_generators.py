@@ -178,6 +178,7 @@ def gemma2():
         "llama",
         more,
         change=GEMMA_NORMS,
+        scales={r".*embed_tokens.*": 0.15},  # or it repeats what it read
     )
     del tiny.keys["rope.freq_base"]  # converters do not write it
     return tiny
@@ -375,6 +376,7 @@ def gpt2():
             TIED,
         ],
         change={r"blk.*(attn_qkv|attn_output|ffn_up|ffn_down)\.weight": lambda w: w.T},
+        scales={r".*\.(c_attn|c_fc|c_proj)\.weight": 2.0},  # or it repeats one token
         generates=True,
     )
 
