@@ -15,8 +15,11 @@ import (
 // the model.
 var ownWidth = map[string]bool{
 	"gemma-embedding": true, "qwen3": true, "llama": true, "llama-embed": true,
-	"qwen3moe": true, "mistral3": true,
+	"qwen3moe": true, "mistral3": true, "gemma2": true, "gemma3": true, "gpt-oss": true,
 }
+
+// partly are the decoders that turn all of each head by position or its first part.
+var partly = map[string]bool{"phi3": true, "cohere2": true, "gptneox": true, "gemma2": true, "gemma3": true, "gpt-oss": true}
 
 // oneWidth are the decoders whose graphs take keys, values and what is turned by
 // position to be of one width, as those of all encoders do.
@@ -64,7 +67,7 @@ func (p *plan) checkCounts(f *gguf.File) error {
 
 // checkHeads holds what is said of the heads to one another and to the tensors.
 func (p *plan) checkHeads(f *gguf.File, kvHeads, keys, values int64) error {
-	if !p.encoder && !oneWidth[p.arch] {
+	if !p.encoder && !oneWidth[p.arch] && !partly[p.arch] {
 		return nil
 	}
 	h := p.shape
@@ -84,7 +87,8 @@ func (p *plan) checkHeads(f *gguf.File, kvHeads, keys, values int64) error {
 			return fmt.Errorf("%s.%s is %d, where the rest of the file has %d", p.arch, name, n, want)
 		}
 	}
-	if keys < 1 || keys != values || turned != keys || h.heads*keys != h.embd && !ownWidth[p.arch] {
+	turns := turned == keys || partly[p.arch] && turned > 0 && turned < keys && turned%2 == 0
+	if keys < 1 || keys != values || !turns || h.heads*keys != h.embd && !ownWidth[p.arch] {
 		return fmt.Errorf("heads of %d values for keys, %d for values and %d that are turned do not go with %d heads and an embedding of %d", keys, values, turned, h.heads, h.embd)
 	}
 	for _, name := range []string{"attention.head_count", "attention.head_count_kv", "feed_forward_length"} {

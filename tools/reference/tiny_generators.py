@@ -301,7 +301,8 @@ def granite():
         logits_scaling=0.7,
     )
     more = {"attention.scale": 0.2, "embedding_scale": 3.0, "residual_scale": 0.6, "logit_scale": 0.7}
-    return _of_llama("granite", "granite", transformers.GraniteForCausalLM(config), more)
+    scales = {r".*embed_tokens.*": 0.3}  # or it repeats what it read
+    return _of_llama("granite", "granite", transformers.GraniteForCausalLM(config), more, scales=scales)
 
 
 def smollm3():
@@ -452,6 +453,7 @@ def falcon():
             *pairs(r"transformer\.h\.(\d+)\.", names),
             TIED,
         ],
+        scales={r".*(query_key_value|dense|dense_h_to_4h|dense_4h_to_h)\.weight": 2.0},  # or it repeats one token
         generates=True,
     )
 
