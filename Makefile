@@ -45,9 +45,10 @@ asset: ## Print the path of one asset: make -s asset NAME=minilm-onnx-f32
 
 build: ## Build every command into bin/, the engines' libraries beside them.
 	$(GO) build -trimpath -o bin/ $(addprefix ./cmd/,$(COMMANDS))
+	@# New files, not new bytes in the old ones: a worker that runs has those mapped.
 	@for lib in $(LIBS); do \
 	  main="$$($(ASSETS) path $$lib-$(GOOS)-$(GOARCH))" || exit 1; \
-	  mkdir -p bin/lib/$$lib && cp -Rf "$$(dirname "$$main")"/. bin/lib/$$lib/ || exit 1; \
+	  rm -rf bin/lib/$$lib && mkdir -p bin/lib/$$lib && cp -R "$$(dirname "$$main")"/. bin/lib/$$lib/ || exit 1; \
 	done
 
 coreml-models: ## Make the Core ML packages of MiniLM (on any system).
