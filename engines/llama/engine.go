@@ -124,6 +124,9 @@ func (b *base) load(a workerkit.Artifact) (workerkit.Model, error) {
 	if b.model == 0 {
 		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, b.engine.log.reason())
 	}
+	if !b.engine.log.locked() {
+		return nil, workerkit.ConfigInvalid("runtime_config.%s is true, and this system does not let the worker lock so much memory: raise its limit (ulimit -l) over the size of the weights, or leave %s out", optMlock, optMlock)
+	}
 	if !b.settings.mapped() {
 		b.releaseFile()
 	}

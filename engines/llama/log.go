@@ -3,6 +3,7 @@ package llama
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,7 +20,12 @@ type libraryLog struct {
 
 	mu         sync.Mutex
 	complaints []string
+	unlocked   bool // memory that was to be locked was not
 }
+
+// notLocked are the calls by which the library says, in a warning, that it could
+// not lock memory. It goes on without.
+var notLocked = []string{"mlock", "VirtualLock"}
 
 func newLibraryLog(log *slog.Logger) *libraryLog {
 	return &libraryLog{log: log.With("from", "llama.cpp")}
@@ -32,6 +38,11 @@ func (l *libraryLog) write(level capi.Level, line string) {
 	switch level {
 	case capi.LevelWarn:
 		to = slog.LevelWarn
+		if slices.ContainsFunc(notLocked, func(call string) bool { return strings.Contains(line, call) }) {
+			l.mu.Lock()
+			l.unlocked = true
+			l.mu.Unlock()
+		}
 	case capi.LevelError:
 		to = slog.LevelError
 		l.mu.Lock()
@@ -44,7 +55,14 @@ func (l *libraryLog) write(level capi.Level, line string) {
 func (l *libraryLog) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.complaints = nil
+	l.complaints, l.unlocked = nil, false
+}
+
+// locked says whether all memory was locked since begin that was to be.
+func (l *libraryLog) locked() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.unlocked
 }
 
 // reason is what the library complained of since begin. The first line is

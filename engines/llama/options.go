@@ -116,7 +116,7 @@ func options() []workerkit.Option {
 		},
 		{
 			Name: optMlock, Kind: workerkit.KindBool, Default: false,
-			Help: "Keep the weights in memory. Needs a limit on locked memory (ulimit -l) over the file's size.",
+			Help: "Keep the weights in memory. Needs a limit on locked memory (ulimit -l) over the size of the weights, expanded where they are; LOAD is refused else.",
 		},
 		{
 			Name: optRPCServers, Kind: workerkit.KindStrings,

@@ -116,7 +116,7 @@ func (r *Retyped) convert(ctx context.Context, w io.Writer, from, to Tensor, con
 	src, dst := make([]byte, chunk/fromBlock*fromSize), make([]byte, chunk/toBlock*toSize)
 	for done := int64(0); done < from.Bytes; {
 		n := min(int64(len(src)), from.Bytes-done)
-		if _, err := io.ReadFull(io.NewSectionReader(r.file.r, from.Offset+done, n), src[:n]); err != nil {
+		if _, err := io.ReadFull(&exactReader{io.NewSectionReader(r.file.r, from.Offset+done, n), n}, src[:n]); err != nil {
 			return fmt.Errorf("read tensor %s: %w", from.Name, err)
 		}
 		out := dst[:n/fromSize*fromBlock/toBlock*toSize]

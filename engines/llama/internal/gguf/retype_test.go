@@ -136,7 +136,7 @@ func TestWhatFailsWhileAFileIsRetyped(t *testing.T) {
 		"cancelled":              {canceled, firstBytes, len(whole), "context canceled"},
 		"a conversion that ends": {t.Context(), func(_, _ []byte, _, _ Type) error { return broken }, len(whole), "tensor b: broken"},
 		"cut in the header":      {t.Context(), firstBytes, 100, "cut"},
-		"cut in a tensor":        {t.Context(), firstBytes, len(whole) - 200, "tensor b"},
+		"cut in a tensor":        {t.Context(), firstBytes, len(whole) - 200, "tensor b: read the file: unexpected EOF: it was cut"},
 		"cut at the end":         {t.Context(), firstBytes, len(whole) - 30, "cut"},
 	} {
 		f.r = shrinking{whole[:c.size]}
