@@ -37,6 +37,7 @@ var rankers = map[string]bool{"bert": true, "modern-bert": true}
 var refused = map[string]string{
 	"nomic-bert-moe":   "conversion leaves out the bias behind its experts, and llama.cpp has no place for it, so its vectors are not the model's; use an ONNX export",
 	"neo-bert":         "llama.cpp takes its heads' queries, keys and values apart in another order than converters write them, so its vectors have nothing to do with the model's; use an ONNX export",
+	"gpt-oss":          "llama.cpp rounds the two dimensions between which YaRN stretches its positions, which this model was trained without, so its logits are not the model's; use an ONNX export",
 	"t5":               "it is an encoder with a decoder",
 	"t5encoder":        "it is the encoder of a translation model",
 	"dream":            "it generates by diffusion",

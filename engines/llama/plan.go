@@ -160,7 +160,7 @@ func (p *plan) readShape(f *gguf.File) error {
 	}
 	p.trained = int(trained)
 	if h.heads == 0 {
-		if p.encoder {
+		if p.encoder || oneWidth[p.arch] || partly[p.arch] {
 			return fmt.Errorf("%s.attention.head_count is missing or 0", p.arch)
 		}
 		return nil // a model without attention has no cache that grows with its context
@@ -175,6 +175,9 @@ func (p *plan) readShape(f *gguf.File) error {
 	}
 	if values, err = p.largest(f, "attention.value_length", maxEmbedding, headSize); err != nil {
 		return err
+	}
+	if keys < 1 || values < 1 {
+		return fmt.Errorf("heads of %d values for keys and %d for values are none", keys, values)
 	}
 	if err := p.checkHeads(f, kvHeads, keys, values); err != nil {
 		return err

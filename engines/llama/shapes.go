@@ -15,11 +15,14 @@ import (
 // the model.
 var ownWidth = map[string]bool{
 	"gemma-embedding": true, "qwen3": true, "llama": true, "llama-embed": true,
-	"qwen3moe": true, "mistral3": true, "gemma2": true, "gemma3": true, "gpt-oss": true,
+	"qwen3moe": true, "mistral3": true, "gemma2": true, "gemma3": true,
 }
 
-// partly are the decoders that turn all of each head by position or its first part.
-var partly = map[string]bool{"phi3": true, "cohere2": true, "gptneox": true, "gemma2": true, "gemma3": true, "gpt-oss": true}
+// partly are the decoders that turn all of each head by position, its first part, or
+// none.
+var partly = map[string]bool{
+	"phi3": true, "cohere2": true, "gptneox": true, "gemma2": true, "gemma3": true, "gpt2": true,
+}
 
 // oneWidth are the decoders whose graphs take keys, values and what is turned by
 // position to be of one width, as those of all encoders do.
