@@ -298,10 +298,10 @@ def granite():
         attention_multiplier=0.2,
         embedding_multiplier=3.0,
         residual_multiplier=0.6,
-        logits_scaling=0.7,
+        logits_scaling=0.2,
     )
-    more = {"attention.scale": 0.2, "embedding_scale": 3.0, "residual_scale": 0.6, "logit_scale": 0.7}
-    scales = {r".*embed_tokens.*": 0.3}  # or it repeats what it read
+    more = {"attention.scale": 0.2, "embedding_scale": 3.0, "residual_scale": 0.6, "logit_scale": 0.2}
+    scales = {r".*embed_tokens.*": 0.1}  # or it repeats what it read
     return _of_llama("granite", "granite", transformers.GraniteForCausalLM(config), more, scales=scales)
 
 
