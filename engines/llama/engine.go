@@ -2,6 +2,7 @@ package llama
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -77,7 +78,7 @@ func (e *engine) Load(ctx context.Context, a workerkit.Artifact, c workerkit.Con
 	if err != nil {
 		return nil, workerkit.ArtifactInvalid("%s: %v", a.Name, err)
 	}
-	if err := workerkit.CheckMemory(p.loadBytes(weights, s), "loading "+a.Name); err != nil {
+	if err := workerkit.CheckMemory(p.loadBytes(weights, s), fmt.Sprintf("loading %s with %s %d and rows of up to %d tokens", a.Name, optBatchTokens, s.batchTokens, p.maxTokens)); err != nil {
 		return nil, err
 	}
 	release := func() {}
@@ -122,7 +123,7 @@ func (b *base) load(a workerkit.Artifact) (workerkit.Model, error) {
 	b.model = lib.ModelLoad(a.Path, params)
 	runtime.KeepAlive(devices)
 	if b.model == 0 {
-		return nil, workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", a.Name, b.engine.log.reason())
+		return nil, notLoaded(a.Name, b.engine.log.reason())
 	}
 	if !b.engine.log.locked() {
 		return nil, workerkit.ConfigInvalid("runtime_config.%s is true, and this system does not let the worker lock so much memory: raise its limit (ulimit -l) over the size of the weights, or leave %s out", optMlock, optMlock)
@@ -132,4 +133,16 @@ func (b *base) load(a workerkit.Artifact) (workerkit.Model, error) {
 	}
 	b.abort = lib.NewAbort()
 	return b.finish()
+}
+
+// notLoaded is the error of a model that the library did not load. Its words tell
+// the two cases in which the system is at fault and not the file.
+func notLoaded(name, reason string) error {
+	switch {
+	case strings.Contains(reason, "Cannot allocate memory") || strings.Contains(reason, "insufficient memory"):
+		return workerkit.OOM("%s: llama.cpp could not get the memory, which a limit on this process may hold back (ulimit -v): %s", name, reason)
+	case strings.Contains(reason, "Too many open files"):
+		return workerkit.EngineFailed("%s: llama.cpp could not open it: unload other models, or raise the limit on open files (ulimit -n): %s", name, reason)
+	}
+	return workerkit.ArtifactInvalid("%s: llama.cpp refused it: %s", name, reason)
 }
