@@ -139,7 +139,7 @@ func (b *base) load(a workerkit.Artifact) (workerkit.Model, error) {
 // the two cases in which the system is at fault and not the file.
 func notLoaded(name, reason string) error {
 	switch {
-	case strings.Contains(reason, "Cannot allocate memory") || strings.Contains(reason, "insufficient memory"):
+	case strings.Contains(reason, "Cannot allocate memory"), strings.Contains(reason, "insufficient memory"), strings.Contains(reason, "std::bad_alloc"):
 		return workerkit.OOM("%s: llama.cpp could not get the memory, which a limit on this process may hold back (ulimit -v): %s", name, reason)
 	case strings.Contains(reason, "Too many open files"):
 		return workerkit.EngineFailed("%s: llama.cpp could not open it: unload other models, or raise the limit on open files (ulimit -n): %s", name, reason)

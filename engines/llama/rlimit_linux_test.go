@@ -129,6 +129,7 @@ func TestMemoryThatRunsOutIsOOM(t *testing.T) {
 	for _, reason := range []string{
 		"llama_model_load: error loading model: mmap failed: Cannot allocate memory",
 		"ggml_aligned_malloc: insufficient memory (attempted to allocate  53.25 MB)",
+		"llama_model_load: error loading model: error loading model vocabulary: std::bad_alloc",
 	} {
 		wantCode(t, notLoaded("model.gguf", reason), protocol.CodeOOM, "model.gguf", reason)
 	}
