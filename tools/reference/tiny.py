@@ -39,7 +39,7 @@ class Tiny:
     head: Callable | None = None  # of the pooled vector, an embedder's own
     ranks: bool = False
     generates: bool = False
-    scales: dict[str, float] = dataclasses.field(default_factory=dict)  # of drawn weights, by patterns over torch's names
+    scales: dict[str, float] = dataclasses.field(default_factory=dict)  # of weights drawn, by torch's names
     state: Callable = torch.nn.Module.state_dict  # what is written, where converters arrange it anew
     extra: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)  # what converters compute, by GGUF name
     tokens: Tokens | None = None  # of a reranker by template

@@ -45,7 +45,7 @@ def _of_llama(name, architecture, model, more=(), **fields):
 
 
 def llama3():
-    """Llama 3.1: wavelengths over the original context are stretched. Its output is the table of its tokens, as 3.2's."""
+    """Llama 3: wavelengths over the original context are stretched. Its output is the table of its tokens, as 3.2's."""
     rope = {
         "rope_type": "llama3",
         "rope_theta": 10000.0,
@@ -54,7 +54,9 @@ def llama3():
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 128,
     }
-    config = transformers.LlamaConfig(**SIZES, **HEADS, **IDS, head_dim=16, rope_parameters=rope, tie_word_embeddings=True)
+    config = transformers.LlamaConfig(
+        **SIZES, **HEADS, **IDS, head_dim=16, rope_parameters=rope, tie_word_embeddings=True
+    )
     model = transformers.LlamaForCausalLM(config)
     return _of_llama("llama3", "llama", model, extra={"rope_freqs.weight": _llama3_factors(rope, 16)})
 
@@ -91,7 +93,12 @@ def mistral_window():
 def mixtral():
     """Mixtral: Llama with experts."""
     config = transformers.MixtralConfig(
-        **SIZES | {"intermediate_size": 16}, **HEADS, **IDS, num_local_experts=4, num_experts_per_tok=2, sliding_window=None
+        **SIZES | {"intermediate_size": 16},
+        **HEADS,
+        **IDS,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        sliding_window=None,
     )
     model = transformers.MixtralForCausalLM(config)
     more = {"expert_count": 4, "expert_used_count": 2}
@@ -185,7 +192,7 @@ def gemma2():
 
 
 def gemma3():
-    """Gemma 3: the sixth layer sees the whole row, by positions of another base that are divided, as 4B's and larger."""
+    """Gemma 3: the sixth layer sees the whole row, by positions of another base that are divided, as 4B's and more."""
     rope = {
         "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
         "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
