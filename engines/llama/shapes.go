@@ -15,13 +15,14 @@ import (
 // the model.
 var ownWidth = map[string]bool{
 	"gemma-embedding": true, "qwen3": true, "llama": true, "llama-embed": true,
-	"qwen3moe": true, "mistral3": true, "gemma2": true, "gemma3": true,
+	"qwen3moe": true, "mistral3": true, "gemma": true, "gemma2": true, "gemma3": true,
 }
 
 // partly are the decoders that turn all of each head by position, its first part, or
 // none.
 var partly = map[string]bool{
-	"phi3": true, "cohere2": true, "gptneox": true, "gemma2": true, "gemma3": true, "gpt2": true,
+	"phi2": true, "phi3": true, "cohere2": true, "gptneox": true, "gemma": true, "gemma2": true, "gemma3": true,
+	"gpt2": true,
 }
 
 // oneWidth are the decoders whose graphs take keys, values and what is turned by
@@ -29,6 +30,7 @@ var partly = map[string]bool{
 var oneWidth = map[string]bool{
 	"qwen2": true, "qwen3": true, "llama": true, "llama-embed": true,
 	"qwen3moe": true, "mistral3": true, "olmo2": true, "granite": true, "smollm3": true, "falcon": true,
+	"starcoder2": true,
 }
 
 const maxExperts = 1024 // LLAMA_MAX_EXPERTS

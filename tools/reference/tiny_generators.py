@@ -161,6 +161,22 @@ GEMMA_NORMS = {r".*norm\.weight": lambda w: w + 1}  # Gemma's norms multiply by 
 GEMMA_HEADS = HEADS | {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
 
 
+def gemma():
+    """Gemma 1."""
+    config = transformers.GemmaConfig(**SIZES, **GEMMA_HEADS, **IDS)
+    model = transformers.GemmaForCausalLM(config)
+    tiny = _generator(
+        "gemma",
+        "gemma",
+        model,
+        tokenizer="llama",
+        change=GEMMA_NORMS,
+        scales={r".*embed_tokens.*": 0.15},  # or it repeats what it read
+    )
+    del tiny.keys["rope.freq_base"]  # converters do not write it
+    return tiny
+
+
 def gemma2():
     """Gemma 2: every other layer sees a window; scores and logits are capped, here low enough to show."""
     config = transformers.Gemma2Config(
@@ -389,6 +405,42 @@ def gpt2():
     )
 
 
+def _with_biases(name, model, epsilon, layer, tensors, more):
+    config = model.config
+    return Tiny(
+        name=f"generate-{name}",
+        architecture=name,
+        model=model,
+        tokenizer="gpt2",
+        keys=keys(config, **{"attention.layer_norm_epsilon": epsilon} | dict(more)),
+        tensors=[*DECODER, *pairs(r"model\.layers\.(\d+)\.", layer), *tensors],
+        scales={r".*\.(v_proj|o_proj|dense|fc1|fc2|c_fc|c_proj)\.weight": 2.0},  # or it repeats one token
+        generates=True,
+    )
+
+
+def phi2():
+    """Phi-2: half of each head is turned, attention and feed-forward side by side, a bias on the logits."""
+    config = transformers.PhiConfig(**SIZES, **HEADS | {"num_key_value_heads": 4}, **IDS)
+    layer = DECODER_LAYER | {"self_attn.dense": "attn_output", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down"}
+    tensors = [
+        (r"model\.final_layernorm(\.weight|\.bias)", r"output_norm\1"),
+        (r"lm_head(\.weight|\.bias)", r"output\1"),
+    ]
+    more = {"attention.head_count_kv": config.num_key_value_heads, "rope.dimension_count": head_size(config) // 2}
+    return _with_biases("phi2", transformers.PhiForCausalLM(config), config.layer_norm_eps, layer, tensors, more)
+
+
+def starcoder2():
+    """StarCoder 2 within its window, of which converters write nothing."""
+    config = transformers.Starcoder2Config(**SIZES, **HEADS, **IDS, sliding_window=None, tie_word_embeddings=True)
+    layer = LLAMA_LAYER | {"mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down"}
+    tensors = [(r"model\.norm\.bias", "output_norm.bias"), TIED]
+    more = {"attention.head_count_kv": config.num_key_value_heads, "rope.freq_base": theta(config)}
+    model = transformers.Starcoder2ForCausalLM(config)
+    return _with_biases("starcoder2", model, config.norm_epsilon, layer, tensors, more)
+
+
 def gptneox():
     """Pythia: a quarter of each head is turned, the exact GELU."""
     config = transformers.GPTNeoXConfig(
@@ -561,6 +613,7 @@ GENERATORS = (
     qwen2_yarn,
     qwen3,
     qwen3moe,
+    gemma,
     gemma2,
     gemma3,
     phi3_window,
@@ -571,6 +624,8 @@ GENERATORS = (
     smollm3,
     cohere2,
     gpt2,
+    phi2,
+    starcoder2,
     gptneox,
     falcon,
     mistral3,
