@@ -57,6 +57,10 @@ type Artifact struct {
 	Format string   // as in the LOAD, without how it was packed
 	Digest string   // as in the LOAD
 	Name   string   // the path that the module named, for messages only
+
+	// unchanged says, when the engine has loaded the model, whether somebody wrote to
+	// the file after it was hashed. It is nil for what lies where nobody else writes.
+	unchanged func() error
 }
 
 // Model is a loaded model. What else it can do it says by implementing

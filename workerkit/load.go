@@ -53,6 +53,12 @@ func (s *server) make(ctx context.Context, a Artifact, c Config, release func())
 		}
 		return nil, ArtifactInvalid("%s: the engine refused it: %v", a.Name, err)
 	}
+	if a.unchanged != nil {
+		if err := a.unchanged(); err != nil {
+			_ = model.Close() // the error says more
+			return nil, err
+		}
+	}
 	m := &loaded{model: model, desc: model.Describe(), config: c, release: release}
 	m.embedder, _ = model.(Embedder)
 	m.reranker, _ = model.(Reranker)

@@ -98,21 +98,22 @@ func mismatch(name string, want, got protocol.Digest) error {
 }
 
 // openVerified opens the file at path and hashes it through the descriptor that
-// it returns, read to its end.
-func openVerified(path string, want protocol.Digest) (*os.File, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return nil, err
+// it returns, read to its end. info is of before it was hashed.
+func openVerified(path string, want protocol.Digest) (f *os.File, info fs.FileInfo, err error) {
+	if f, err = regular.Open(path); err != nil {
+		return nil, nil, err
 	}
-	got, err := protocol.FileDigest(f)
-	if err == nil && got != want {
-		err = mismatch(path, want, got)
+	if info, err = f.Stat(); err == nil {
+		var got protocol.Digest
+		if got, err = protocol.FileDigest(f); err == nil && got != want {
+			err = mismatch(path, want, got)
+		}
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, nil, err
 	}
-	return f, nil
+	return f, info, nil
 }
 
 // openPacked gives the artifact's content out of the cache, or unpacks it there.
@@ -124,15 +125,11 @@ func (s *store) openPacked(a *Artifact, want protocol.Digest, packing string) (r
 	if !ok {
 		return nil, EngineFailed("this engine names %q as a way of packing, which is none: a fault of this worker", packing)
 	}
-	src, err := openVerified(a.Name, want)
+	src, info, err := openVerified(a.Name, want)
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
-	info, err := src.Stat()
-	if err != nil {
-		return nil, err
-	}
 	e, err := s.cache.Open(want.Hex()+"-"+packing, func(content string) (diskcache.Content, error) {
 		head := make([]byte, unpack.HeadBytes)
 		n, _ := src.ReadAt(head, 0) // a shorter file is refused below

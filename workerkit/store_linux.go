@@ -9,16 +9,20 @@ import (
 
 // openFile hashes a file through a descriptor and hands that out.
 func (s *store) openFile(a *Artifact, want protocol.Digest) (release func(), err error) {
-	f, err := openVerified(a.Name, want)
+	f, before, err := openVerified(a.Name, want)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, err
+	a.Path, a.File, a.Size = pathOf(f), f, before.Size()
+	// The change time would tell of writers that set the other back, but also of a file
+	// that was replaced by renaming meanwhile, which is the right way to do it.
+	a.unchanged = func() error {
+		now, err := f.Stat()
+		if err == nil && (now.Size() != before.Size() || !now.ModTime().Equal(before.ModTime())) {
+			return ArtifactInvalid("%s was written to while it was loaded, so what was loaded may not be what was hashed: replace artifacts by renaming", a.Name)
+		}
+		return err
 	}
-	a.Path, a.File, a.Size = pathOf(f), f, info.Size()
 	return func() { f.Close() }, nil
 }
 
