@@ -40,8 +40,9 @@ LEAST_COSINE = {"tanh": 0.999999, "erf": 0.99999}
 
 
 def cpu_of(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Seconds of CPU that a process has used, by its clock (clock_getcpuclockid): /proc counts whole ticks of 10 ms, which
+    are percents of a round of generation."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 class Ours:
