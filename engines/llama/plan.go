@@ -109,8 +109,8 @@ func (p *plan) read(f *gguf.File) error {
 	return nil
 }
 
-// between reads an integer of the model's own namespace.
-func (p *plan) between(f *gguf.File, name string, lo, hi int64) (int64, error) {
+// positive reads an integer of the model's own namespace, 1 to hi.
+func (p *plan) positive(f *gguf.File, name string, hi int64) (int64, error) {
 	key := p.arch + "." + name
 	n, err := f.Int(key, -1)
 	switch {
@@ -118,8 +118,8 @@ func (p *plan) between(f *gguf.File, name string, lo, hi int64) (int64, error) {
 		return 0, err
 	case !f.Has(key):
 		return 0, fmt.Errorf("%s is missing", key)
-	case n < lo || n > hi:
-		return 0, fmt.Errorf("%s is %d, %d to %d are taken", key, n, lo, hi)
+	case n < 1 || n > hi:
+		return 0, fmt.Errorf("%s is %d, 1 to %d are taken", key, n, hi)
 	}
 	return n, nil
 }
@@ -147,9 +147,9 @@ func (p *plan) readShape(f *gguf.File) error {
 	h := &p.shape
 	var trained, keys, values, kvHeads int64
 	for _, step := range []func() error{
-		func() (err error) { trained, err = p.between(f, "context_length", 1, maxTrained); return },
-		func() (err error) { h.embd, err = p.between(f, "embedding_length", 1, maxEmbedding); return },
-		func() (err error) { h.layers, err = p.between(f, "block_count", 1, maxLayers); return },
+		func() (err error) { trained, err = p.positive(f, "context_length", maxTrained); return },
+		func() (err error) { h.embd, err = p.positive(f, "embedding_length", maxEmbedding); return },
+		func() (err error) { h.layers, err = p.positive(f, "block_count", maxLayers); return },
 		func() (err error) { h.ff, err = p.largest(f, "feed_forward_length", maxFF, 4*h.embd); return },
 		func() (err error) { h.heads, err = p.largest(f, "attention.head_count", maxHeads, 0); return },
 		func() (err error) { kvHeads, err = p.largest(f, "attention.head_count_kv", maxHeads, h.heads); return },

@@ -173,7 +173,7 @@ func (p *plan) checkDense(f *gguf.File) error {
 	for layer, between := range map[string][2]string{"dense_2": {"dense_2_feat_in", "dense_2_feat_out"}, "dense_3": {"dense_3_feat_in", "dense_3_feat_out"}} {
 		weight, _ := f.Tensor(layer + ".weight")
 		for i, name := range between {
-			n, err := p.between(f, name, 1, maxEmbedding)
+			n, err := p.positive(f, name, maxEmbedding)
 			if err != nil {
 				return err
 			}
