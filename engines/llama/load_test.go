@@ -165,6 +165,18 @@ func TestRuntimeConfig(t *testing.T) {
 	}
 }
 
+// TestACacheInBlocksNeedsHeadsOfWholeBlocks: llama.cpp finds out when it makes the
+// context, and does not say why.
+func TestACacheInBlocksNeedsHeadsOfWholeBlocks(t *testing.T) {
+	for _, m := range []*tinyModel{tinyDecoder(), tinyBERT()} { // heads of 16; it asks encoders too
+		_, err := loadBytes(t, m.file.Bytes(), `{"kv_type": "q8_0"}`)
+		wantCode(t, err, protocol.CodeConfigInvalid, "kv_type", "16 wide", "f16")
+	}
+	if _, err := loadFile(t, asset(t, "smollm2-gguf"), `{"kv_type": "q8_0", "context_length": 64}`); err != nil {
+		t.Errorf("heads of 64: %v", err)
+	}
+}
+
 // TestMemoryIsRefusedBeforeItIsTaken: a header that asks for more than there is
 // costs an error, not the process.
 func TestMemoryIsRefusedBeforeItIsTaken(t *testing.T) {

@@ -50,7 +50,7 @@ func (p plan) contextBytes(s settings, tokens, outputs int) uint64 {
 	}
 	need += n * cells * scores * float32Bytes
 	if !p.encoder {
-		need += cells * uint64(h.layers*h.kvValues) * kvTypes[s.kvType].bytes / 32
+		need += cells * uint64(h.layers*h.kvValues) * kvTypes[s.kvType].bytes / kvBlock
 		need += uint64(outputs) * uint64(h.table) * 2 * float32Bytes // computed, and copied out
 	}
 	return need

@@ -45,7 +45,10 @@ const (
 	maxGPUs        = 16 // GGML_SCHED_MAX_BACKENDS
 )
 
-// kvTypes are the types of a KV cache by name, with the bytes of 32 values.
+// kvBlock is how many values of the type q8_0 share a scale.
+const kvBlock = 32
+
+// kvTypes are the types of a KV cache by name, with the bytes of kvBlock values.
 var kvTypes = map[string]struct {
 	id    capi.Type
 	bytes uint64

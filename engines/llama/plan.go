@@ -51,6 +51,7 @@ type reach struct {
 type shape struct {
 	layers, embd, ff, heads int64
 	kvValues                int64 // of one token in one layer, keys and values together
+	kvOdd                   int64 // a length of keys or values of one head that is no multiple of kvBlock; 0 for none
 	table                   int64 // rows of the embedding table
 }
 
@@ -183,6 +184,11 @@ func (p *plan) readShape(f *gguf.File) error {
 		return err
 	}
 	h.kvValues = kvHeads * (keys + values)
+	for _, n := range []int64{keys, values} {
+		if n%kvBlock != 0 {
+			h.kvOdd = n
+		}
+	}
 	if positions, ok := f.Tensor("position_embd.weight"); ok {
 		if rows := positions.Dims[len(positions.Dims)-1]; len(positions.Dims) != 2 || rows < trained {
 			return fmt.Errorf("%s.context_length is %d, but the table of positions has %d rows", p.arch, trained, rows)
@@ -306,6 +312,9 @@ func (p *plan) limit(s settings) error {
 	}
 	if s.contextLength > 0 {
 		p.maxTokens = s.contextLength
+	}
+	if s.kvType == "q8_0" && p.shape.kvOdd != 0 {
+		return workerkit.ConfigInvalid(`runtime_config.%s is "q8_0", which comes in blocks of %d, and this model's heads are %d wide: allowed are f16, bf16 and f32`, optKVType, kvBlock, p.shape.kvOdd)
 	}
 	if p.role == roleGenerator && p.maxTokens < 2 {
 		return workerkit.ConfigInvalid("runtime_config.%s is %d; a prompt and one token need 2", optContextLength, p.maxTokens)
