@@ -84,19 +84,13 @@ func quiet(config string) jsontext.Value {
 	return jsontext.Value("{" + strings.Join(members, ", ") + "}")
 }
 
-// loadFile loads a file as workerkit does, with a runtime_config in JSON.
-func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
+// artifactOf opens a file as workerkit does. Its File is the caller's to close.
+func artifactOf(tb testing.TB, path string) workerkit.Artifact {
 	tb.Helper()
-	e := open(tb)
-	c, err := workerkit.DecodeConfig(e.Info().Options, quiet(config))
-	if err != nil {
-		return nil, err
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer f.Close() // as workerkit does when Load is back
 	info, err := f.Stat()
 	if err != nil {
 		tb.Fatal(err)
@@ -105,6 +99,19 @@ func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
 	if _, err := os.Stat("/proc/self/fd"); err == nil {
 		a.Path = "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 	}
+	return a
+}
+
+// loadFile loads a file as workerkit does, with a runtime_config in JSON.
+func loadFile(tb testing.TB, path, config string) (workerkit.Model, error) {
+	tb.Helper()
+	e := open(tb)
+	c, err := workerkit.DecodeConfig(e.Info().Options, quiet(config))
+	if err != nil {
+		return nil, err
+	}
+	a := artifactOf(tb, path)
+	defer a.File.Close()
 	m, err := e.Load(tb.Context(), a, c)
 	if err == nil {
 		tb.Cleanup(func() {

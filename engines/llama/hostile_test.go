@@ -72,29 +72,44 @@ func hostileValue(r *rand.Rand) any {
 func TestHostileHeadersNeverReachTheLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(20, 26))
 	const headers = 1200
-	here, library, loaded := 0, 0, 0
+	var n tally
 	for range headers {
-		b := hostileModel(r)
-		m, err := loadBytes(t, b, `{"context_length": 8}`)
-		var refusal *protocol.Error
-		switch {
-		case err == nil:
-			loaded++
-			use(t, m)
-		case !errors.As(err, &refusal):
-			t.Errorf("%v is no typed error", err)
-		case strings.Contains(refusal.Msg, "llama.cpp refused it"):
-			library++
-		default:
-			here++
-		}
+		n.load(t, "", hostileModel(r))
 	}
-	t.Logf("of %d headers %d were refused here, %d by the library, %d loaded", headers, here, library, loaded)
-	if here < headers/2 || library == 0 || loaded == 0 {
-		t.Error("the headers drawn do not test what they should")
-	}
+	n.check(t, headers/2)
 	if _, err := loadBytes(t, tinyBERT().file.Bytes(), ""); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// tally counts what became of hostile files.
+type tally struct{ here, library, loaded int }
+
+// load loads a file and computes with it, should it load. what says which it is.
+func (n *tally) load(t *testing.T, what string, file []byte) {
+	t.Helper()
+	m, err := loadBytes(t, file, `{"context_length": 8}`)
+	var refusal *protocol.Error
+	switch {
+	case err == nil:
+		n.loaded++
+		use(t, m)
+	case !errors.As(err, &refusal):
+		t.Errorf("%s: %v is no typed error", what, err)
+	case strings.Contains(refusal.Msg, "llama.cpp refused it"):
+		n.library++
+	default:
+		n.here++
+	}
+}
+
+// check wants files of every fate, and at least so many to be refused before the
+// library saw them.
+func (n *tally) check(t *testing.T, here int) {
+	t.Helper()
+	t.Logf("%d were refused here, %d by the library, %d loaded", n.here, n.library, n.loaded)
+	if n.here < here || n.library == 0 || n.loaded == 0 {
+		t.Error("the headers drawn do not test what they should")
 	}
 }
 

@@ -30,16 +30,9 @@ func testLoadAndClose(t *testing.T, name, config string) {
 		t.Fatal(err)
 	}
 	cycle := func() {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := e.Load(t.Context(), workerkit.Artifact{Path: path, File: f, Size: info.Size(), Name: path}, c)
+		a := artifactOf(t, path)
+		defer a.File.Close()
+		m, err := e.Load(t.Context(), a, c)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package llama
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -91,20 +90,13 @@ func withoutFiles(t *testing.T, path string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := artifactOf(t, path)
+	defer a.File.Close()
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	free, err := unix.Dup(int(f.Fd()))
+	free, err := unix.Dup(int(a.File.Fd()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +111,7 @@ func withoutFiles(t *testing.T, path string) error {
 			t.Error(err)
 		}
 	}()
-	_, err = e.Load(t.Context(), workerkit.Artifact{Path: fmt.Sprintf("/proc/self/fd/%d", f.Fd()), File: f, Size: info.Size(), Name: path}, c)
+	_, err = e.Load(t.Context(), a, c)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -190,16 +189,8 @@ func TestEveryQuantisedTypeCanBeExpanded(t *testing.T) {
 
 // TestTheEndOfTheModuleEndsAnExpansion, which can take seconds.
 func TestTheEndOfTheModuleEndsAnExpansion(t *testing.T) {
-	path := asset(t, "minilm-gguf-q8_0")
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := artifactOf(t, asset(t, "minilm-gguf-q8_0"))
+	defer a.File.Close()
 	e := open(t)
 	c, err := workerkit.DecodeConfig(e.Info().Options, quiet(""))
 	if err != nil {
@@ -207,7 +198,6 @@ func TestTheEndOfTheModuleEndsAnExpansion(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	a := workerkit.Artifact{Path: path, File: f, Size: info.Size(), Name: path}
 	if _, err := e.Load(ctx, a, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

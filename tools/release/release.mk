@@ -9,7 +9,7 @@ CYCLONEDX     := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.
 RELEASE_ENGINES   := onnxruntime llama
 RELEASE_PLATFORMS := linux-amd64 linux-arm64 darwin-arm64 windows-amd64
 RELEASE_BUILT     := linux-amd64 linux-arm64 windows-amd64
-RELEASE_FETCHED   := $(addprefix onnxruntime-,$(RELEASE_PLATFORMS)) $(addprefix llama-,$(filter-out $(RELEASE_BUILT),$(RELEASE_PLATFORMS)))
+RELEASE_FETCHED   := $(filter-out $(RELEASE_BUILT:%=llama-%),$(foreach e,$(RELEASE_ENGINES),$(addprefix $(e)-,$(RELEASE_PLATFORMS))))
 
 # How goreleaser runs under release-snapshot; on a tag --skip=publish makes the very
 # archives that `make release` uploads.

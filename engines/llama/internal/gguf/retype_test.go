@@ -28,6 +28,20 @@ func quantized() ggufwriter.File {
 	return f
 }
 
+// retyped lays out that file.
+func retyped(t *testing.T, to func(Tensor) Type) (whole []byte, f *File, r *Retyped) {
+	t.Helper()
+	whole = quantized().Bytes()
+	f, err := parse(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = f.Retype(to); err != nil {
+		t.Fatal(err)
+	}
+	return whole, f, r
+}
+
 func halfAllQuantized(t Tensor) Type {
 	if t.Type.Quantized() {
 		return F16
@@ -46,15 +60,7 @@ func firstBytes(dst, src []byte, from, _ Type) error {
 }
 
 func TestARetypedFileIsTheSameButForTheTypes(t *testing.T) {
-	whole := quantized().Bytes()
-	f, err := parse(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := f.Retype(halfAllQuantized)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, f, r := retyped(t, halfAllQuantized)
 	if r.Changed != 1 {
 		t.Errorf("%d tensors changed", r.Changed)
 	}
@@ -96,15 +102,7 @@ func TestARetypedFileIsTheSameButForTheTypes(t *testing.T) {
 }
 
 func TestUnchangedTypesWriteTheFileItself(t *testing.T) {
-	whole := quantized().Bytes()
-	f, err := parse(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := f.Retype(func(t Tensor) Type { return t.Type })
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, _, r := retyped(t, func(t Tensor) Type { return t.Type })
 	var out bytes.Buffer
 	if err := r.Write(t.Context(), &out, nil); err != nil {
 		t.Fatal(err)
@@ -115,15 +113,7 @@ func TestUnchangedTypesWriteTheFileItself(t *testing.T) {
 }
 
 func TestWhatFailsWhileAFileIsRetyped(t *testing.T) {
-	whole := quantized().Bytes()
-	f, err := parse(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := f.Retype(halfAllQuantized)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole, f, r := retyped(t, halfAllQuantized)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	broken := errors.New("broken")
