@@ -3,7 +3,6 @@ package llama
 import (
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -59,15 +58,20 @@ func TestWhatIsNoRPCServerIsRefused(t *testing.T) {
 	}
 }
 
-// TestAModelOverTwoServers computes the same as here. It needs libraries with
-// RPC, which `make llama-rpc` builds; those of the package have none and say so.
-func TestAModelOverTwoServers(t *testing.T) {
-	server := filepath.Join(libDir(t), "ggml-rpc-server")
-	if _, err := os.Stat(server); err != nil {
-		_, err := loadFile(t, asset(t, "minilm-gguf-f32"), `{"rpc_servers": ["127.0.0.1:50052"]}`)
-		wantCode(t, err, protocol.CodeConfigInvalid, "without RPC", "make llama-rpc")
-		return
+func TestLibrariesWithoutRPCSaySo(t *testing.T) {
+	if open(t).(*engine).lib.HasRPC() {
+		return // they are the subject of the next test
 	}
+	_, err := loadFile(t, asset(t, "minilm-gguf-f32"), `{"rpc_servers": ["127.0.0.1:50052"]}`)
+	wantCode(t, err, protocol.CodeConfigInvalid, "without RPC", "make llama-rpc")
+}
+
+// TestAModelOverTwoServers computes the same as here.
+func TestAModelOverTwoServers(t *testing.T) {
+	if !open(t).(*engine).lib.HasRPC() {
+		t.Skip("the package's libraries have no RPC: make llama-rpc builds some that have, and runs this")
+	}
+	server := filepath.Join(libDir(t), "ggml-rpc-server")
 	servers := `{"rpc_servers": ["` + startRPC(t, server) + `", "` + startRPC(t, server) + `"]}`
 	here, there := loadAsset(t, "minilm-gguf-f32", ""), loadAsset(t, "minilm-gguf-f32", servers)
 	rows := [][]int32{row(80, 1), row(5, 2), row(300, 3)}
